@@ -1,0 +1,55 @@
+// A GGUF model on disk: one file or a set of split files, memory-mapped.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/mapped_file.h"
+#include "common/gguf/gguf_metadata.h"
+#include "common/tensor/tensor_layout.h"
+
+namespace weft {
+
+struct GgufTensor {
+  std::string name;
+  TensorLayout layout;       // packed
+  int file_index = 0;        // which of the split files
+  int64_t file_offset = 0;   // of its first byte, from the start of that file
+  int64_t bytes = 0;
+};
+
+class GgufFile {
+ public:
+  // Opens `path`, and where it is part of a set ("name-00001-of-00003.gguf", split.* keys) all its siblings. Metadata is
+  // that of the first part. Nothing but headers is read.
+  // Errors: one line naming file, field and value; INVALID_ARGUMENT for anything wrong inside a file, NOT_FOUND for a
+  // missing one.
+  static absl::StatusOr<std::unique_ptr<GgufFile>> Open(const std::string& path);
+
+  const GgufMetadata& metadata() const { return metadata_; }
+  absl::Span<const GgufTensor> tensors() const { return tensors_; }
+  // Nothing if there is no tensor of that name.
+  const GgufTensor* FindTensor(std::string_view name) const;
+  // The tensor's bytes inside the mapping; valid for the life of this object.
+  absl::Span<const uint8_t> TensorBytes(const GgufTensor& tensor) const;
+  const MappedFile& file(int index) const { return *files_[index]; }
+  int file_count() const { return static_cast<int>(files_.size()); }
+  int version() const { return version_; }
+
+ private:
+  GgufFile() = default;
+
+  int version_ = 0;
+  std::vector<std::unique_ptr<MappedFile>> files_;
+  GgufMetadata metadata_;
+  std::vector<GgufTensor> tensors_;
+  absl::flat_hash_map<std::string, size_t> index_;
+};
+
+}  // namespace weft

@@ -8,15 +8,17 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
 
 namespace weft {
 namespace {
 
-constexpr std::array<InstructionSet, 4> kPreferred = {InstructionSet::kAvx512, InstructionSet::kAvx2,
-                                                      InstructionSet::kNeon, InstructionSet::kScalar};
+constexpr std::array<InstructionSet, 4> kPreferred = {
+    InstructionSet::kAvx512, InstructionSet::kAvx2, InstructionSet::kNeon, InstructionSet::kScalar};
 
 #if defined(__x86_64__)
-// CPUID leaf 1, ECX bit 29: conversion between half and single precision. Clang 16's builtin does not know its name.
+// CPUID leaf 1, ECX bit 29: conversion between half and single precision. Clang 16's builtin does
+// not know its name.
 bool HasF16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & (1u << 29)) != 0;
@@ -79,10 +81,10 @@ absl::StatusOr<InstructionSet> ParseInstructionSet(std::string_view name) {
     if (InstructionSetName(isa) != name) continue;
     if (IsSupported(isa)) return isa;
     return absl::FailedPreconditionError(
-        absl::StrCat("instruction set '", name, "' cannot run on this processor"));
+        absl::StrCat("instruction set '", AbslView(name), "' cannot run on this processor"));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "unknown instruction set '", name, "'; known are scalar, avx2, avx512 and neon"));
+  return absl::InvalidArgumentError(absl::StrCat("unknown instruction set '", AbslView(name),
+                                                 "'; known are scalar, avx2, avx512 and neon"));
 }
 
 }  // namespace weft

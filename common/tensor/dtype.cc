@@ -3,6 +3,7 @@
 #include <array>
 
 #include "absl/strings/match.h"
+#include "common/base/absl_view.h"
 #include "common/base/checked_math.h"
 
 namespace weft {
@@ -68,7 +69,7 @@ std::optional<DType> DTypeFromGgufId(int64_t id) {
 
 std::optional<DType> DTypeFromName(std::string_view name) {
   for (const DTypeInfo& row : kTable) {
-    if (absl::EqualsIgnoreCase(row.name, name)) return row.dtype;
+    if (absl::EqualsIgnoreCase(AbslView(row.name), AbslView(name))) return row.dtype;
   }
   return std::nullopt;
 }

@@ -2,14 +2,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
 #include "common/base/checked_math.h"
 
 namespace weft {
 
 absl::StatusOr<TensorLayout> PackedLayout(DType dtype, const Extents& ne) {
   const auto bad = [&](const char* why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(DTypeName(dtype), " tensor of extents ", ExtentsText(ne), ": ", why));
+    return absl::InvalidArgumentError(absl::StrCat(
+        AbslView(DTypeName(dtype)), " tensor of extents ", ExtentsText(ne), ": ", why));
   };
   int64_t elements = 1;
   for (const int64_t extent : ne) {
@@ -80,7 +81,7 @@ std::string ExtentsText(const Extents& ne) {
 }
 
 std::string LayoutText(const TensorLayout& layout) {
-  return absl::StrCat(DTypeName(layout.dtype), " ", ExtentsText(layout.ne));
+  return absl::StrCat(AbslView(DTypeName(layout.dtype)), " ", ExtentsText(layout.ne));
 }
 
 }  // namespace weft

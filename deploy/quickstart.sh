@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# From a fresh Debian 12 to generated text in one command. See usage() below.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly MODEL=models/shakespeare-q8_0.gguf
+readonly WEFT=build/release/bin/weft
+
+usage() {
+  cat <<'TEXT'
+usage: deploy/quickstart.sh [-p PROMPT] [-n TOKENS]
+
+Installs the Debian packages that the build needs (as root, only those missing), builds weft into
+build/release/bin, and lets the bundled demo model continue a prompt. Running it again is quick:
+nothing is installed or compiled twice.
+
+  -p PROMPT   text to continue (default: ROMEO:)
+  -n TOKENS   how many tokens to generate (default: 64)
+  --serve     leave an HTTP server running; not available yet
+  --help      this text
+
+example: deploy/quickstart.sh -p "To be, or not" -n 100
+TEXT
+}
+
+fail() {
+  echo "quickstart: error: $1" >&2
+  exit "${2:-1}"
+}
+
+step() {
+  echo "==> $1 (${SECONDS} s)" >&2
+}
+
+prompt="ROMEO:"
+tokens=64
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    -p | -n)
+      [[ $# -ge 2 ]] || fail "$1 needs a value; see --help" 2
+      if [[ $1 == -p ]]; then prompt=$2; else tokens=$2; fi
+      shift 2
+      ;;
+    --serve) fail "--serve: this version of weft has no HTTP server; leave the flag out to run one prompt" 2 ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    *) fail "unknown argument '$1'; see --help" 2 ;;
+  esac
+done
+
+step "packages"
+deploy/install_packages.sh deploy/packages-build.txt >&2
+
+# The tests need more packages. A folder that tests/run.sh has configured keeps them.
+configure=(--preset release)
+[[ -f build/release/build.ninja ]] || configure+=(-DWEFT_TESTS=OFF)
+step "configure"
+mkdir -p build
+cmake "${configure[@]}" > build/quickstart-configure.log 2>&1 || {
+  cat build/quickstart-configure.log >&2
+  fail "configuring failed"
+}
+
+step "build"
+cmake --build --preset release --target weft >&2 || fail "the build failed"
+
+[[ -r $MODEL ]] || fail "the demo model $MODEL is missing from this checkout"
+step "run: $WEFT run -m $MODEL -p '$prompt' -n $tokens"
+exec "$WEFT" run -m "$MODEL" -p "$prompt" -n "$tokens"

@@ -73,7 +73,7 @@ timed() {
   local name=$1 start=$SECONDS
   shift
   echo "=== $name"
-  "$@"
+  "$@" || return
   report+=$(printf '%-28s %5d s' "$name" $((SECONDS - start)))$'\n'
 }
 

@@ -30,6 +30,11 @@ if(WEFT_SANITIZE)
   endif()
 endif()
 
+if(WEFT_FUZZ)
+  # Coverage counters in the libraries too, so that the fuzz targets see where an input leads.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   # Relative paths, so that a clone in another folder finds the same objects.

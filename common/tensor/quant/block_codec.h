@@ -64,4 +64,20 @@ void DecodeBlock(const BlockQ6_K& block, float* values);
 void DecodeBlock(const BlockIQ4_NL& block, float* values);
 void DecodeBlock(const BlockIQ4_XS& block, float* values);
 
+// The reverse. `values` are finite. False if the scales do not fit their type; the codes are then
+// not written.
+bool EncodeBlock(const float* values, BlockQ4_0& block);
+bool EncodeBlock(const float* values, BlockQ4_1& block);
+bool EncodeBlock(const float* values, BlockQ5_0& block);
+bool EncodeBlock(const float* values, BlockQ5_1& block);
+bool EncodeBlock(const float* values, BlockQ8_0& block);
+bool EncodeBlock(const float* values, BlockMXFP4& block);
+bool EncodeBlock(const float* values, BlockQ2_K& block);
+bool EncodeBlock(const float* values, BlockQ3_K& block);
+bool EncodeBlock(const float* values, BlockQ4_K& block);
+bool EncodeBlock(const float* values, BlockQ5_K& block);
+bool EncodeBlock(const float* values, BlockQ6_K& block);
+bool EncodeBlock(const float* values, BlockIQ4_NL& block);
+bool EncodeBlock(const float* values, BlockIQ4_XS& block);
+
 }  // namespace weft

@@ -1,0 +1,47 @@
+// Shape rules of the ops that work along rows.
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/graph/shape_inference/rules.h"
+
+namespace weft::infer {
+
+Result RowNorm(const OpAttributes&, Sources sources) {
+  RETURN_IF_ERROR(NeedF32Rows(sources, 0));
+  if (sources.size() > 1) {
+    RETURN_IF_ERROR(NeedF32Rows(sources, 1));
+    RETURN_IF_ERROR(NeedExtents(sources, 1, {sources[0].ne[0], 1, 1, 1}));
+  }
+  return PackedLayout(DType::kF32, sources[0].ne);
+}
+
+Result ReduceRows(const OpAttributes&, Sources sources) {
+  RETURN_IF_ERROR(NeedF32Rows(sources, 0));
+  Extents ne = sources[0].ne;
+  ne[0] = 1;
+  return PackedLayout(DType::kF32, ne);
+}
+
+Result ArgMax(const OpAttributes&, Sources sources) {
+  RETURN_IF_ERROR(NeedF32Rows(sources, 0));
+  const Extents& ne = sources[0].ne;
+  if (ne[0] < 1 || ne[0] > std::numeric_limits<int32_t>::max()) return Bad("row length");
+  return PackedLayout(DType::kI32, {1, ne[1], ne[2], ne[3]});
+}
+
+Result TopK(const OpAttributes& attributes, Sources sources) {
+  RETURN_IF_ERROR(NeedF32Rows(sources, 0));
+  const int32_t k = std::get<TopKAttributes>(attributes).k;
+  const Extents& ne = sources[0].ne;
+  if (k < 1 || k > ne[0] || ne[0] > std::numeric_limits<int32_t>::max()) {
+    return Bad(absl::StrCat("k = ", k, " of rows of ", ne[0]));
+  }
+  if (sources.size() > 1) {
+    RETURN_IF_ERROR(NeedDType(sources, 1, DType::kI32));
+    RETURN_IF_ERROR(NeedExtents(sources, 1, {RowCount(sources[0]), 1, 1, 1}));
+  }
+  return PackedLayout(DType::kI32, {k, ne[1], ne[2], ne[3]});
+}
+
+}  // namespace weft::infer

@@ -92,7 +92,7 @@ absl::Status VerifyGraph(const Graph& graph) {
     const std::string_view op =
         static_cast<int>(node.op) < kOpCount ? OpName(node.op) : std::string_view("?");
     return absl::InvalidArgumentError(absl::StrCat(
-        "node ", i, " (", op, " '", node.name.substr(0, 64), "'): ", status.message()));
+        "node ", i, " (", AbslView(op), " '", node.name.substr(0, 64), "'): ", status.message()));
   }
   return absl::OkStatus();
 }

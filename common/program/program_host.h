@@ -1,0 +1,81 @@
+// A place that runs programs: this process (LocalProgramHost) or a worker (rpc_backend/client). One
+// host object is one session: it owns the page tables and everything instantiated through it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/clock.h"
+#include "common/device/device.h"
+#include "common/program/program.h"
+
+namespace weft {
+
+enum class ProgramId : int64_t {};
+enum class InstanceId : int64_t {};
+
+// Memory for one slot of kind kWeight or kCache, by id.
+struct SlotBinding {
+  SlotKind kind = SlotKind::kWeight;
+  int32_t id = 0;
+  Buffer* buffer = nullptr;
+  int64_t offset = 0;
+};
+
+// One entry of a page table: table[entry] = page. `entry` counts I32 values from the table's start.
+struct TableUpdate {
+  int32_t table = 0;
+  int32_t entry = 0;
+  int32_t page = 0;
+};
+
+// Copies page `from` over page `to` in every bound cache of table `table`'s group before the step
+// computes (a shared prefix that is about to be written).
+struct PageCopy {
+  int32_t cache = 0;  // cache id
+  int32_t from = 0;
+  int32_t to = 0;
+  int64_t page_bytes = 0;
+};
+
+struct StepInput {
+  int64_t step =
+      0;  // counts up by one per launch of this session, from 1; a gap is an error (decision 13)
+  // inputs[i] fills input slot i; exactly its size. Copied before Launch returns.
+  std::vector<absl::Span<const uint8_t>> inputs;
+  std::vector<TableUpdate> table_updates;  // applied in stream order, also if the step is cancelled
+  std::vector<PageCopy> page_copies;
+};
+
+struct StepOutput {
+  std::vector<std::vector<uint8_t>> outputs;  // one per ProgramOutput, packed
+  double compute_seconds = 0;                 // busiest stream
+};
+
+class ProgramHost {
+ public:
+  virtual ~ProgramHost() = default;
+
+  // Verifies and stores; equal programs share an id. Errors: INVALID_ARGUMENT, RESOURCE_EXHAUSTED
+  // (too many programs).
+  virtual absl::StatusOr<ProgramId> Install(Program program) = 0;
+  // Binds weights and caches, allocates inputs and arenas (shared between instances of this session
+  // where sizes allow: steps of one session run one after another), prepares every compute command.
+  virtual absl::StatusOr<InstanceId> Instantiate(ProgramId program,
+                                                 absl::Span<const SlotBinding> bindings) = 0;
+  virtual absl::Status Release(InstanceId instance) = 0;
+
+  // Queues one step and returns once its inputs are copied. Steps of one session run in launch
+  // order.
+  virtual absl::Status Launch(InstanceId instance, const StepInput& input) = 0;
+  // Waits for that step. Errors: DEADLINE_EXCEEDED; CANCELLED; the first error of its commands.
+  virtual absl::StatusOr<StepOutput> Await(int64_t step, Clock::TimePoint deadline) = 0;
+  // The step ends as soon as its streams notice; its table updates still happen.
+  virtual absl::Status Cancel(int64_t step) = 0;
+};
+
+}  // namespace weft

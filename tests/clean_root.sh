@@ -133,10 +133,10 @@ timed "debootstrap" debootstrap --variant=minbase --include=ca-certificates book
 rm -f "$root.log"
 carry_apt_configuration "$root"
 in_root "$root" 'update-ca-certificates > /dev/null'
-git clone -q --no-hardlinks "$repository" "$root/root/weft"
+git clone -q --no-hardlinks "$repository" "$root/weft"
 
-timed "deploy/quickstart.sh" in_root "$root" 'cd /root/weft && deploy/quickstart.sh'
-timed "deploy/quickstart.sh again" in_root "$root" 'cd /root/weft && deploy/quickstart.sh'
+timed "deploy/quickstart.sh" in_root "$root" 'cd /weft && deploy/quickstart.sh'
+timed "deploy/quickstart.sh again" in_root "$root" 'cd /weft && deploy/quickstart.sh'
 if [[ $tests == true ]]; then
-  timed "tests/run.sh" in_root "$root" 'cd /root/weft && tests/run.sh "$@"' run.sh "${arguments[@]}"
+  timed "tests/run.sh" in_root "$root" 'cd /weft && tests/run.sh "$@"' run.sh "${arguments[@]}"
 fi

@@ -7,8 +7,7 @@
  * Determinism (decision 20): the value of one output element depends only on its own inputs and on k, never on how
  * many rows or columns a call has, on alignment, or on which thread makes it. So a kernel may tile rows and columns as
  * it likes, but sums each element in one fixed order. */
-#ifndef WEFT_COMMON_CPU_KERNELS_KERNEL_TABLE_H_
-#define WEFT_COMMON_CPU_KERNELS_KERNEL_TABLE_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -130,5 +129,3 @@ const KernelTable* NeonKernels();
 
 }  // namespace cpu
 }  // namespace weft
-
-#endif /* WEFT_COMMON_CPU_KERNELS_KERNEL_TABLE_H_ */

@@ -1,7 +1,6 @@
 /* The block formats of GGUF files as packed structs, fields in byte order (spec H.4). Half-precision fields are raw
  * 16-bit patterns. C headers only: the kernels of every instruction set include this (common/cpu/kernels). */
-#ifndef WEFT_COMMON_TENSOR_QUANT_BLOCK_LAYOUT_H_
-#define WEFT_COMMON_TENSOR_QUANT_BLOCK_LAYOUT_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -110,5 +109,3 @@ static_assert(sizeof(BlockQ3_K) == 110 && sizeof(BlockQ4_K) == 144 && sizeof(Blo
 static_assert(sizeof(BlockQ6_K) == 210 && sizeof(BlockIQ4_NL) == 18 && sizeof(BlockIQ4_XS) == 136, "");
 static_assert(sizeof(BlockMXFP4) == 17, "");
 #endif
-
-#endif /* WEFT_COMMON_TENSOR_QUANT_BLOCK_LAYOUT_H_ */

@@ -8,28 +8,21 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/mapped_file.h"
 #include "common/gguf/gguf_metadata.h"
-#include "common/tensor/tensor_layout.h"
+#include "common/gguf/gguf_reader.h"
 
 namespace weft {
 
-struct GgufTensor {
-  std::string name;
-  TensorLayout layout;       // packed
-  int file_index = 0;        // which of the split files
-  int64_t file_offset = 0;   // of its first byte, from the start of that file
-  int64_t bytes = 0;
-};
-
 class GgufFile {
  public:
-  // Opens `path`, and where it is part of a set ("name-00001-of-00003.gguf", split.* keys) all its siblings. Metadata is
-  // that of the first part. Nothing but headers is read.
-  // Errors: one line naming file, field and value; INVALID_ARGUMENT for anything wrong inside a file, NOT_FOUND for a
-  // missing one.
+  // Opens `path`, and where it is part of a set ("name-00001-of-00003.gguf", split.* keys) all its
+  // siblings. Metadata is that of the first part. Nothing but headers is read. Errors: one line
+  // naming file, field and value; INVALID_ARGUMENT for anything wrong inside a file, NOT_FOUND for
+  // a missing one.
   static absl::StatusOr<std::unique_ptr<GgufFile>> Open(const std::string& path);
 
   const GgufMetadata& metadata() const { return metadata_; }
@@ -44,6 +37,8 @@ class GgufFile {
 
  private:
   GgufFile() = default;
+
+  absl::Status AddPart(std::unique_ptr<MappedFile> file, std::vector<GgufTensor> tensors);
 
   int version_ = 0;
   std::vector<std::unique_ptr<MappedFile>> files_;

@@ -90,6 +90,11 @@ std::string GgufTypeText(const GgufValue& value) {
       value);
 }
 
+void GgufMetadata::Reserve(size_t count) {
+  entries_.reserve(count);
+  index_.reserve(count);
+}
+
 absl::Status GgufMetadata::Add(std::string key, GgufValue value) {
   const auto [position, inserted] = index_.try_emplace(key, entries_.size());
   if (!inserted) return absl::AlreadyExistsError(absl::StrCat("duplicate key '", key, "'"));

@@ -1,4 +1,5 @@
-// Assertions about our own invariants. Nothing that arrived by wire, file or HTTP may reach one: that is a Status.
+// Assertions about our own invariants. Nothing that arrived by wire, file or HTTP may reach one:
+// that is a Status.
 #pragma once
 
 namespace weft {
@@ -8,8 +9,8 @@ namespace weft {
 
 }  // namespace weft
 
-#define WEFT_CHECK(condition)                                      \
-  (static_cast<bool>(condition) ? static_cast<void>(0)             \
+#define WEFT_CHECK(condition)                          \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
                                 : ::weft::CheckFailed(__FILE__, __LINE__, #condition))
 
 #ifdef NDEBUG

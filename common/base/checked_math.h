@@ -1,5 +1,5 @@
-// Integer arithmetic that reports overflow instead of wrapping. Sizes, counts and offsets are int64_t throughout;
-// anything computed from outside data goes through these.
+// Integer arithmetic that reports overflow instead of wrapping. Sizes, counts and offsets are
+// int64_t throughout; anything computed from outside data goes through these.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Levelled log lines on stderr. A Logger is built in main() and passed down; there is no global one.
+// Levelled log lines on stderr. A Logger is built in main() and passed down; there is no global
+// one.
 #pragma once
 
 #include <string_view>
@@ -11,7 +12,8 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 class Logger {
  public:
-  // Lines below `level` are dropped; the others start with "<program>: " (errors with "<program>: error: ").
+  // Lines below `level` are dropped; the others start with "<program>: " (errors with "<program>:
+  // error: ").
   Logger(std::string_view program, LogLevel level) : program_(program), level_(level) {}
 
   void Debug(std::string_view text) { Write(LogLevel::kDebug, text); }
@@ -22,7 +24,8 @@ class Logger {
   LogLevel level() const { return level_; }
 
  private:
-  // One write per line, so that lines of several threads do not mix. Newlines in `text` become spaces.
+  // One write per line, so that lines of several threads do not mix. Newlines in `text` become
+  // spaces.
   void Write(LogLevel level, std::string_view text);
 
   std::string_view program_;

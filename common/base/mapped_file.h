@@ -14,15 +14,16 @@ namespace weft {
 class MappedFile {
  public:
   // Maps `path`. An empty file maps to an empty span.
-  // Errors: NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (not a regular file), INTERNAL; all name the path.
+  // Errors: NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (not a regular file), INTERNAL; all name
+  // the path.
   static absl::StatusOr<std::unique_ptr<MappedFile>> Open(const std::string& path);
 
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  // Valid for the life of this object. Reading beyond a file that was truncated after Open raises SIGBUS, which no
-  // check here can prevent; weft never truncates a file that it serves from.
+  // Valid for the life of this object. Reading beyond a file that was truncated after Open raises
+  // SIGBUS, which no check here can prevent; weft never truncates a file that it serves from.
   absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 

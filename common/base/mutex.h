@@ -1,5 +1,5 @@
-// std::mutex with Clang's thread-safety annotations. (absl::Mutex gives false races under the thread sanitizer where
-// Abseil itself is not instrumented.)
+// std::mutex with Clang's thread-safety annotations. (absl::Mutex gives false races under the
+// thread sanitizer where Abseil itself is not instrumented.)
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,6 @@
-// A seeded generator that is passed by reference; nothing else in the tree makes randomness. The sequence is defined
-// here (SplitMix64), so a seed means the same on every platform and standard library.
+// A seeded generator that is passed by reference; nothing else in the tree makes randomness. The
+// sequence is defined here (SplitMix64), so a seed means the same on every platform and standard
+// library.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@ class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
 
-  // The next 64 random bits. Source: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators".
+  // The next 64 random bits. Source: Steele, Lea and Flood 2014, "Fast splittable pseudorandom
+  // number generators".
   uint64_t Next() {
     state_ += 0x9E3779B97F4A7C15u;
     uint64_t z = state_;
@@ -22,7 +24,8 @@ class Random {
   // Uniform in [0, 1) with 53 random bits.
   double Uniform() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
 
-  // Uniform in [low, high], low <= high. The bias of the modulo is below 2^-32 for the ranges we use.
+  // Uniform in [low, high], low <= high. The bias of the modulo is below 2^-32 for the ranges we
+  // use.
   int64_t Between(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(Next() % static_cast<uint64_t>(high - low + 1));
   }

@@ -17,7 +17,8 @@ const absl::Status& AsStatus(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
-// A failure with that code whose message matches `message`: EXPECT_THAT(Parse(x), StatusIs(code, HasSubstr("count"))).
+// A failure with that code whose message matches `message`: EXPECT_THAT(Parse(x), StatusIs(code,
+// HasSubstr("count"))).
 MATCHER_P2(StatusIs, code, message, "") {
   *result_listener << AsStatus(arg).ToString();
   return AsStatus(arg).code() == code &&
@@ -40,7 +41,7 @@ MATCHER(IsOk, "is OK") {
 // ASSERT_OK_AND_ASSIGN(const Graph graph, BuildGraph());
 #define ASSERT_OK_AND_ASSIGN(target, ...) \
   WEFT_ASSERT_OK_AND_ASSIGN_(WEFT_ASSERT_CONCAT_(status_or_, __LINE__), target, (__VA_ARGS__))
-#define WEFT_ASSERT_OK_AND_ASSIGN_(temporary, target, expression)        \
-  auto temporary = expression;                                           \
-  ASSERT_TRUE(temporary.ok()) << temporary.status().ToString();          \
+#define WEFT_ASSERT_OK_AND_ASSIGN_(temporary, target, expression) \
+  auto temporary = expression;                                    \
+  ASSERT_TRUE(temporary.ok()) << temporary.status().ToString();   \
   target = *std::move(temporary)

@@ -1,4 +1,5 @@
 // Formats whose four-bit codes select from a table that is finer near zero. Source: spec H.4.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -84,8 +85,13 @@ void DecodeBlock(const BlockIQ4_XS& block, float* values) {
 
 bool EncodeBlock(const float* values, BlockIQ4_NL& block) {
   block.d = ScaleToHalf(BestSignedScale<Iq4Codes, 32>(values, kTries));
-  const float d = HalfToFloat(block.d);
+  float d = HalfToFloat(block.d);
   if (!std::isfinite(d)) return false;
+  // No code means zero, so that the smallest half can be worse than no scale at all.
+  if (SignedError<Iq4Codes, 32>(values, d) > SignedError<Iq4Codes, 32>(values, 0.0f)) {
+    block.d = 0;
+    d = 0.0f;
+  }
   PackCodes(values, d, block.qs);
   return true;
 }

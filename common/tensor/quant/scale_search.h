@@ -40,8 +40,7 @@ inline uint16_t ScaleToHalf(float scale) {
   return (bits & 0x7FFF) == 0 && scale != 0.0f ? static_cast<uint16_t>(bits | 1) : bits;
 }
 
-// Whole codes from kLow to kHigh. The search tries kTries scales that put the extreme value at a
-// bound times a factor from kFirstFactor on.
+// Whole codes from kLow to kHigh.
 template <int kLow, int kHigh>
 struct WholeCodes {
   static constexpr float kLowest = kLow;

@@ -5,6 +5,7 @@ import re
 
 SKIPPED_FOLDERS = {".git", ".venv", ".cache", "__pycache__", "build"}
 CPP_SUFFIXES = (".cc", ".h", ".inc", ".cu", ".cuh")
+DATA = re.compile(r"^(?:tests/(?:.*/)?(?:data|corpus)/|models/.*\.(?:txt|json)$)")  # contents of tests, not texts of ours
 TEXT_SUFFIXES = CPP_SUFFIXES + (".py", ".sh", ".cmake", ".txt", ".md", ".json", ".yaml", ".proto", ".comp")
 
 # In order: comments, raw strings, strings, characters. A quote between digits separates them and is not one.
@@ -72,6 +73,8 @@ class SourceTree:
                 full = os.path.join(folder, name)
                 path = os.path.relpath(full, root).replace(os.sep, "/")
                 self.paths.append(path)
+                if DATA.match(path):
+                    continue
                 if name.endswith(TEXT_SUFFIXES) or path == ".ci/run":
                     with open(full, encoding="utf-8", errors="surrogateescape", newline="") as stream:
                         self.files[path] = SourceFile(path, stream.read())

@@ -1,7 +1,7 @@
 // The element types of tensors, one row each.
 //
-// A quantised type stores blocks: `block_elements` consecutive elements of a row in `block_bytes` bytes. Extents, type
-// ids and block layouts are those of GGUF files (spec chapter H).
+// A quantised type stores blocks: `block_elements` consecutive elements of a row in `block_bytes`
+// bytes. Extents, type ids and block layouts are those of GGUF files (spec chapter H).
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,8 @@ std::optional<DType> DTypeFromGgufId(int64_t id);
 // By name, ignoring case; nothing if unknown.
 std::optional<DType> DTypeFromName(std::string_view name);
 
-// Bytes of a row of `elements` (>= 0); nothing if elements is not a multiple of the block or the size overflows.
+// Bytes of a row of `elements` (>= 0); nothing if elements is not a multiple of the block or the
+// size overflows.
 std::optional<int64_t> RowBytes(DType dtype, int64_t elements);
 
 }  // namespace weft

@@ -1,6 +1,6 @@
-// Where the elements of a tensor lie: type, extents and byte strides. Up to four dimensions, innermost first (the GGUF
-// order): ne[0] is the number of elements of a row, nb[i] the distance in bytes between neighbours along dimension i
-// (nb[0] is the size of one block).
+// Where the elements of a tensor lie: type, extents and byte strides. Up to four dimensions,
+// innermost first (the GGUF order): ne[0] is the number of elements of a row, nb[i] the distance in
+// bytes between neighbours along dimension i (nb[0] is the size of one block).
 #pragma once
 
 #include <array>
@@ -24,7 +24,8 @@ struct TensorLayout {
 };
 
 // A layout without gaps: nb[1] = row bytes, nb[i] = nb[i-1] * ne[i-1].
-// Errors: INVALID_ARGUMENT for a negative extent, a row that is not a multiple of the block, or a size beyond int64_t.
+// Errors: INVALID_ARGUMENT for a negative extent, a row that is not a multiple of the block, or a
+// size beyond int64_t.
 absl::StatusOr<TensorLayout> PackedLayout(DType dtype, const Extents& ne);
 
 // Number of elements. The extents of a valid layout multiply without overflow.
@@ -39,8 +40,8 @@ inline int64_t RowCount(const TensorLayout& layout) {
 // Bytes of one row without gaps.
 int64_t RowByteSize(const TensorLayout& layout);
 
-// Bytes from the first byte to one past the last byte of any element; 0 for an empty tensor. Nothing if a stride is
-// negative or the sum overflows. (For a packed layout this is its size.)
+// Bytes from the first byte to one past the last byte of any element; 0 for an empty tensor.
+// Nothing if a stride is negative or the sum overflows. (For a packed layout this is its size.)
 std::optional<int64_t> ByteExtent(const TensorLayout& layout);
 
 // True if the strides are those of PackedLayout. Dimensions of extent 1 may have any stride.
@@ -51,7 +52,8 @@ inline bool HasContiguousRows(const TensorLayout& layout) {
   return layout.nb[0] == GetDTypeInfo(layout.dtype).block_bytes;
 }
 
-// True if `from` repeats to `to`: every extent of `to` is a multiple of that of `from` (both non-zero) or both are 0.
+// True if `from` repeats to `to`: every extent of `to` is a multiple of that of `from` (both
+// non-zero) or both are 0.
 bool CanBroadcast(const Extents& from, const Extents& to);
 
 // "F32 [48, 7]": trailing extents of 1 are left out.

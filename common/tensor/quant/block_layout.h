@@ -1,5 +1,6 @@
-/* The block formats of GGUF files as packed structs, fields in byte order (spec H.4). Half-precision fields are raw
- * 16-bit patterns. C headers only: the kernels of every instruction set include this (common/cpu/kernels). */
+/* The block formats of GGUF files as packed structs, fields in byte order (spec H.4).
+ * Half-precision fields are raw 16-bit patterns. C headers only: the kernels of every instruction
+ * set include this (common/cpu/kernels). */
 #pragma once
 
 #include <stdint.h>
@@ -106,6 +107,7 @@ struct BlockMXFP4 {
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22, "");
 static_assert(sizeof(BlockQ5_1) == 24 && sizeof(BlockQ8_0) == 34 && sizeof(BlockQ2_K) == 84, "");
 static_assert(sizeof(BlockQ3_K) == 110 && sizeof(BlockQ4_K) == 144 && sizeof(BlockQ5_K) == 176, "");
-static_assert(sizeof(BlockQ6_K) == 210 && sizeof(BlockIQ4_NL) == 18 && sizeof(BlockIQ4_XS) == 136, "");
+static_assert(sizeof(BlockQ6_K) == 210 && sizeof(BlockIQ4_NL) == 18 && sizeof(BlockIQ4_XS) == 136,
+              "");
 static_assert(sizeof(BlockMXFP4) == 17, "");
 #endif

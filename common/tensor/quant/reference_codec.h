@@ -1,4 +1,5 @@
-// Scalar conversion between F32 and every type that weft computes with: the oracle that all kernels are tested against.
+// Scalar conversion between F32 and every type that weft computes with: the oracle that all kernels
+// are tested against.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,14 @@ uint16_t FloatToHalf(float value);
 float BFloat16ToFloat(uint16_t bits);
 uint16_t FloatToBFloat16(float value);
 
-// Expands `row` (whole blocks of `dtype`) to values.size() elements. F32 arithmetic in the order of spec H.4.
-// Errors: INVALID_ARGUMENT if row and values do not match in size; UNIMPLEMENTED if the type has no codec.
+// Expands `row` (whole blocks of `dtype`) to values.size() elements. F32 arithmetic in the order of
+// spec H.4. Errors: INVALID_ARGUMENT if row and values do not match in size; UNIMPLEMENTED if the
+// type has no codec.
 absl::Status Dequantize(DType dtype, absl::Span<const uint8_t> row, absl::Span<float> values);
 
-// The reverse. Simple types follow spec H.5 exactly; K and IQ types search scales that minimise the squared error.
-// `row` need not be aligned. Non-finite input is INVALID_ARGUMENT for quantised types.
+// The reverse. Simple types follow spec H.5 exactly; K and IQ types search scales that minimise the
+// squared error. `row` need not be aligned. Non-finite input is INVALID_ARGUMENT for quantised
+// types.
 absl::Status Quantize(DType dtype, absl::Span<const float> values, absl::Span<uint8_t> row);
 
 // Checks what a file may not contain: plain values that are not finite, blocks whose d, dmin or m is not, and MXFP4

@@ -1,0 +1,169 @@
+#include "coordinator/tokenizer/special_tokens.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+
+namespace weft {
+namespace {
+
+bool IsSpecial(TokenType type) {
+  return type == TokenType::kControl || type == TokenType::kUnknown ||
+         type == TokenType::kUserDefined;
+}
+
+// A place where a token could be: the longest that fits there, as far as known.
+struct Candidate {
+  size_t length = 0;
+  TokenId id = kNoToken;
+  size_t start = 0;
+};
+
+// True if `a` comes after `b`.
+struct ComesLater {
+  bool operator()(const Candidate& a, const Candidate& b) const {
+    return std::tie(a.length, b.id, b.start) < std::tie(b.length, a.id, a.start);
+  }
+};
+
+// The parts of the text that are taken, by start.
+class TakenIntervals {
+ public:
+  struct Interval {
+    size_t end = 0;  // with white space that is dropped
+    TokenId id = kNoToken;
+  };
+
+  void Take(size_t start, Interval interval) { intervals_.emplace(start, interval); }
+  bool Covers(size_t position) const {
+    const auto after = intervals_.upper_bound(position);
+    return after != intervals_.begin() && std::prev(after)->second.end > position;
+  }
+  // Start of the first interval at or after `position`; `none` if there is none.
+  size_t NextStart(size_t position, size_t none) const {
+    const auto next = intervals_.lower_bound(position);
+    return next == intervals_.end() ? none : next->first;
+  }
+  const std::map<size_t, Interval>& intervals() const { return intervals_; }
+
+ private:
+  std::map<size_t, Interval> intervals_;
+};
+
+std::vector<TextFragment> CutFragments(std::string_view text, const TakenIntervals& taken) {
+  std::vector<TextFragment> fragments;
+  size_t done = 0;
+  for (const auto& [start, interval] : taken.intervals()) {
+    if (start > done) fragments.push_back({.raw = text.substr(done, start - done)});
+    fragments.push_back({.token = interval.id});
+    done = interval.end;
+  }
+  if (done < text.size()) fragments.push_back({.raw = text.substr(done)});
+  return fragments;
+}
+
+}  // namespace
+
+SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, bool strips_right)
+    : vocabulary_(vocabulary), strips_right_(strips_right) {
+  std::vector<Entry> all;
+  std::vector<Entry> user_defined;
+  for (TokenId id = 0; id < vocabulary.size(); ++id) {
+    const std::string_view text = vocabulary.text(id);
+    if (!IsSpecial(vocabulary.type(id)) || text.empty()) continue;
+    if (text.size() > kSpecialTextLimit) {
+      ++ignored_count_;
+      continue;
+    }
+    all.push_back({text, id});
+    if (vocabulary.type(id) == TokenType::kUserDefined) user_defined.push_back({text, id});
+  }
+  all_ = BuildIndex(std::move(all));
+  user_defined_ = BuildIndex(std::move(user_defined));
+}
+
+SpecialTokens::Index SpecialTokens::BuildIndex(std::vector<Entry> entries) {
+  // Of equal texts the last id stays, as in the vocabulary's own index.
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.text, b.id) < std::tie(b.text, a.id);
+  });
+  entries.erase(std::unique(entries.begin(), entries.end(),
+                            [](const Entry& a, const Entry& b) { return a.text == b.text; }),
+                entries.end());
+  Index index;
+  index.first.assign(257, 0);
+  for (const Entry& entry : entries) ++index.first[static_cast<uint8_t>(entry.text[0]) + 1];
+  for (int byte = 0; byte < 256; ++byte) index.first[byte + 1] += index.first[byte];
+  index.entries = std::move(entries);
+  return index;
+}
+
+SpecialTokens::Entry SpecialTokens::FindLongest(const Index& index, std::string_view text) {
+  if (text.empty()) return {};
+  const auto first_byte = static_cast<uint8_t>(text[0]);
+  auto low = index.entries.begin() + static_cast<ptrdiff_t>(index.first[first_byte]);
+  auto high = index.entries.begin() + static_cast<ptrdiff_t>(index.first[first_byte + 1]);
+  Entry longest;
+  // [low, high) holds the entries that share the first `depth` bytes with `text`.
+  for (size_t depth = 1; low != high; ++depth) {
+    if (low->text.size() == depth) {
+      longest = *low;
+      ++low;  // it sorts before those that go on
+    }
+    if (depth == text.size()) break;
+    const auto byte = static_cast<uint8_t>(text[depth]);
+    low = std::partition_point(low, high, [&](const Entry& entry) {
+      return static_cast<uint8_t>(entry.text[depth]) < byte;
+    });
+    high = std::partition_point(low, high, [&](const Entry& entry) {
+      return static_cast<uint8_t>(entry.text[depth]) == byte;
+    });
+  }
+  return longest;
+}
+
+bool SpecialTokens::StripsRight(TokenId id) const {
+  if (!strips_right_) return false;
+  const std::string_view text = vocabulary_.text(id);
+  return text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
+}
+
+std::vector<TextFragment> SpecialTokens::Partition(std::string_view text,
+                                                   bool parse_special) const {
+  const Index& index = parse_special ? all_ : user_defined_;
+  std::vector<Candidate> candidates;
+  for (size_t start = 0; start < text.size() && !index.entries.empty(); ++start) {
+    const Entry longest = FindLongest(index, text.substr(start));
+    if (longest.id != kNoToken) candidates.push_back({longest.text.size(), longest.id, start});
+  }
+  std::priority_queue<Candidate, std::vector<Candidate>, ComesLater> queue(ComesLater(),
+                                                                           std::move(candidates));
+  TakenIntervals taken;
+  while (!queue.empty()) {
+    const Candidate candidate = queue.top();
+    queue.pop();
+    if (taken.Covers(candidate.start)) continue;
+    const size_t end = candidate.start + candidate.length;
+    const size_t limit = taken.NextStart(candidate.start, text.size());
+    if (limit < end) {
+      // Something longer took the end of it; what is left may hold a shorter token.
+      const Entry shorter =
+          FindLongest(index, text.substr(candidate.start, limit - candidate.start));
+      if (shorter.id != kNoToken) queue.push({shorter.text.size(), shorter.id, candidate.start});
+      continue;
+    }
+    size_t taken_end = end;
+    while (StripsRight(candidate.id) && taken_end < limit &&
+           absl::ascii_isspace(static_cast<unsigned char>(text[taken_end]))) {
+      ++taken_end;
+    }
+    taken.Take(candidate.start, {taken_end, candidate.id});
+  }
+  return CutFragments(text, taken);
+}
+
+}  // namespace weft

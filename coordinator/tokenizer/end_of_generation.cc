@@ -36,7 +36,8 @@ constexpr std::string_view kTexts[] = {
     "<eos>",
     "<turn|>",
     "<|tool_response>",
-    "<｜end▁of▁sentence｜>",
+    "<\xEF\xBD\x9C"
+    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
     "<end_of_utterance>",
     "[e~[",
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "common/tensor/quant/block_layout.h"
@@ -48,6 +49,12 @@ void PackScaleMins(const std::array<ScaleMin, 8>& pairs, uint8_t* scales);
 // Scale (-32..31) of sub-block 0..15 in the twelve bytes of Q3_K.
 int UnpackQ3Scale(const uint8_t* scales, int sub_block);
 void PackQ3Scales(const std::array<int, 16>& values, uint8_t* scales);
+
+// 1 / scale; zero for a scale so small (2^-128 and below) that this is beyond F32, which any half
+// stores as zero.
+inline float InverseOrZero(float scale) {
+  return std::fabs(scale) > 0x1.0p-128f ? 1.0f / scale : 0.0f;
+}
 
 // `values` receives kBlockElements<Block> elements. Source: spec H.4.
 void DecodeBlock(const BlockQ4_0& block, float* values);

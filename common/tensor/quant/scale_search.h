@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "common/tensor/quant/block_codec.h"
 #include "common/tensor/quant/reference_codec.h"
 
 namespace weft {
@@ -30,8 +31,6 @@ inline int ClampedInteger(float value, int low, int high) {
   return static_cast<int>(
       NearestInteger(std::clamp(value, static_cast<float>(low), static_cast<float>(high))));
 }
-
-inline float InverseOrZero(float value) { return value != 0.0f ? 1.0f / value : 0.0f; }
 
 // To half; a scale too small for it becomes the smallest half of its sign instead of zero, which
 // loses less.

@@ -22,8 +22,6 @@ int FiveBitCode(const uint8_t* qs, uint32_t high_bits, int element) {
   return low | static_cast<int>((high_bits >> element) & 1u) << 4;
 }
 
-float InverseOrZero(float value) { return value != 0.0f ? 1.0f / value : 0.0f; }
-
 bool IsFiniteHalf(uint16_t half) { return (half & 0x7C00) != 0x7C00; }
 
 // The first element of largest magnitude.

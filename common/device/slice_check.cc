@@ -1,17 +1,10 @@
 #include "common/device/slice_check.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 
 namespace weft {
 namespace {
-
-std::string NodeText(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  return absl::StrCat("node ", Index(id), " (", AbslView(OpName(node.op)), " '",
-                      node.name.substr(0, 64), "')");
-}
 
 absl::Status CheckPlace(const Device& device, const GraphSlice& slice, NodeId id, NodeId user) {
   const auto bad = [&](absl::string_view why) {

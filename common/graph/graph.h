@@ -78,6 +78,10 @@ absl::Status VerifyGraph(const Graph& graph);
 // golden files.
 std::string GraphText(const Graph& graph);
 
+// "node 12 (mul_mat 'blk.0.q')", for error texts; at most 64 characters of the name. The op may be
+// unknown.
+std::string NodeText(const Graph& graph, NodeId id);
+
 // What node `id` costs by the op table.
 OpCost NodeCost(const Graph& graph, NodeId id);
 

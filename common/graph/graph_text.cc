@@ -70,6 +70,13 @@ std::string Text(const TriangleAttributes& a) {
 
 }  // namespace
 
+std::string NodeText(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const bool known = static_cast<int>(node.op) < kOpCount;
+  return absl::StrCat("node ", Index(id), " (", known ? AbslView(OpName(node.op)) : "?", " '",
+                      node.name.substr(0, 64), "')");
+}
+
 std::string GraphText(const Graph& graph) {
   std::string text;
   for (int32_t i = 0; i < graph.size(); ++i) {

@@ -88,11 +88,8 @@ absl::Status VerifyGraph(const Graph& graph) {
   for (int32_t i = 0; i < graph.size(); ++i) {
     const absl::Status status = CheckNode(graph, NodeId{i}, leafs);
     if (status.ok()) continue;
-    const Node& node = graph.node(NodeId{i});
-    const std::string_view op =
-        static_cast<int>(node.op) < kOpCount ? OpName(node.op) : std::string_view("?");
-    return absl::InvalidArgumentError(absl::StrCat(
-        "node ", i, " (", AbslView(op), " '", node.name.substr(0, 64), "'): ", status.message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(NodeText(graph, NodeId{i}), ": ", status.message()));
   }
   return absl::OkStatus();
 }

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "common/graph/graph.h"
+#include "common/program/program_limits.h"
 
 namespace weft {
 
@@ -44,8 +45,11 @@ struct ComputeCommand {
   std::vector<NodeId> nodes;
   friend bool operator==(const ComputeCommand&, const ComputeCommand&) = default;
 };
-// Copies bytes into this stream's device from another local device's memory.
+// Performs a `copy` node of the graph (equal type, contiguous source) by moving bytes into this
+// stream's device from another local device's memory: how a tensor gets a replica. The places and
+// the size are those of the node and its source.
 struct CopyCommand {
+  NodeId node = kNoNode;
   SlotPlace source;
   SlotPlace destination;
   int64_t bytes = 0;
@@ -88,11 +92,13 @@ struct Program {
 };
 
 // Checks a program as if an enemy wrote it: the graph (VerifyGraph), every place inside its slot
-// and aligned to 64 bytes for roots, leafs in slots of their own kind and id, views and writing ops
-// where their roots are, each executed node in exactly one compute command, no tensor read before
-// it is written (in stream order and across streams by events), waits matched by exactly one record
-// and no cycle between streams, copies inside both slots, outputs placed, sizes bounded. Errors:
+// and aligned to 64 bytes for roots, leafs at the start of slots of their own kind and id, other
+// roots in arenas, views and writing ops where their roots are, weights and inputs never written,
+// one stream per device and only that stream writing its slots, each executed node in exactly one
+// compute or copy command, no tensor read before it is written (in stream order and across streams
+// by events), waits matched by exactly one record and no cycle between streams, copies equal to
+// their node, outputs placed, sizes bounded. Inputs are numbered from 0 without gaps. Errors:
 // INVALID_ARGUMENT naming stream, command and node.
-absl::Status VerifyProgram(const Program& program);
+absl::Status VerifyProgram(const Program& program, const ProgramLimits& limits = {});
 
 }  // namespace weft

@@ -1,12 +1,13 @@
-/* The inner loops of the CPU device as a table of function pointers, one table per instruction set, chosen at start.
+/* The inner loops of the CPU device as a table of function pointers, one table per instruction set,
+ * chosen at start.
  *
- * Every instruction set compiles the same bodies into its own namespace. Sources in this folder include no C++ library
- * header: an inline standard-library function compiled with AVX-512 flags could be the copy that the linker keeps for
- * the whole program.
+ * Every instruction set compiles the same bodies into its own namespace. Sources in this folder
+ * include no C++ library header: an inline standard-library function compiled with AVX-512 flags
+ * could be the copy that the linker keeps for the whole program.
  *
- * Determinism (decision 20): the value of one output element depends only on its own inputs and on k, never on how
- * many rows or columns a call has, on alignment, or on which thread makes it. So a kernel may tile rows and columns as
- * it likes, but sums each element in one fixed order. */
+ * Determinism (decision 20): the value of one output element depends only on its own inputs and on
+ * k, never on how many rows or columns a call has, on alignment, or on which thread makes it. So a
+ * kernel may tile rows and columns as it likes, but sums each element in one fixed order. */
 #pragma once
 
 #include <stdint.h>
@@ -35,15 +36,18 @@ enum Format {
   kFormatCount
 };
 
-/* Product of weight rows with activation columns. Activations are prepared once per column (for quantised formats:
- * rounded to 8 bits in blocks of 32 with an F32 scale; for F32, F16 and BF16: kept in F32). */
+/* Product of weight rows with activation columns. Activations are prepared once per column (for
+ * quantised formats: rounded to 8 bits in blocks of 32 with an F32 scale; for F32, F16 and BF16:
+ * kept in F32). */
 struct MatmulKernel {
-  /* Bytes of one prepared column of k elements; a multiple of 64. k is a multiple of the format's block. */
+  /* Bytes of one prepared column of k elements; a multiple of 64. k is a multiple of the format's
+   * block. */
   int64_t (*column_bytes)(int64_t k);
   /* Prepares x[0..k) into `column` (64-byte aligned). */
   void (*prepare_column)(int64_t k, const float* x, void* column);
-  /* out[j * out_stride + i] = dot(row i, column j) for i < row_count, j < column_count. Strides of rows and columns are
-   * in bytes, out_stride in floats. Rows have the alignment of their format only (quantised blocks: none). */
+  /* out[j * out_stride + i] = dot(row i, column j) for i < row_count, j < column_count. Strides of
+   * rows and columns are in bytes, out_stride in floats. Rows have the alignment of their format
+   * only (quantised blocks: none). */
   void (*multiply)(int64_t k, const void* rows, int64_t row_stride, int64_t row_count,
                    const void* columns, int64_t column_stride, int64_t column_count, float* out,
                    int64_t out_stride);
@@ -53,9 +57,11 @@ struct MatmulKernel {
 struct RowKernel {
   /* Expands n elements (whole blocks); bit for bit as the reference codec. */
   void (*to_float)(int64_t n, const void* row, float* values);
-  /* Rounds n elements; bit for bit as the reference codec. Null where the format is never written (K and IQ types). */
+  /* Rounds n elements; bit for bit as the reference codec. Null where the format is never written
+   * (K and IQ types). */
   void (*from_float)(int64_t n, const float* values, void* row);
-  /* scores[i] = dot(q, row i) over n elements for i < count, q in F32. Null for formats that KV pages do not use. */
+  /* scores[i] = dot(q, row i) over n elements for i < count, q in F32. Null for formats that KV
+   * pages do not use. */
   void (*scores)(int64_t n, const float* q, const void* rows, int64_t row_stride, int64_t count,
                  float* scores);
   /* out[e] += sum over i < count, in order of i, of p[i] * row i [e]. Null as above. */
@@ -66,7 +72,7 @@ struct RowKernel {
 /* Unary functions, in the order of KernelTable::unary (spec G.0). Must match weft::UnaryKind. */
 enum UnaryFunction {
   kUnarySilu,
-  kUnaryGelu,      /* tanh form */
+  kUnaryGelu, /* tanh form */
   kUnaryGeluErf,
   kUnaryGeluQuick, /* x * sigmoid(1.702 x) */
   kUnarySigmoid,
@@ -94,7 +100,8 @@ struct KernelTable {
   void (*sub)(int64_t n, const float* a, const float* b, float* y);
   void (*mul)(int64_t n, const float* a, const float* b, float* y);
   void (*div)(int64_t n, const float* a, const float* b, float* y);
-  void (*scale)(int64_t n, const float* x, float factor, float bias, float* y); /* y = x * factor + bias */
+  void (*scale)(int64_t n, const float* x, float factor, float bias,
+                float* y); /* y = x * factor + bias */
   void (*clamp)(int64_t n, const float* x, float low, float high, float* y);
   /* y += x * factor, as two roundings. */
   void (*scale_add)(int64_t n, const float* x, float factor, float* y);
@@ -106,22 +113,25 @@ struct KernelTable {
   void (*swiglu_oai)(int64_t n, const float* gate, const float* up, float alpha, float limit,
                      float* y);
 
-  /* y = x / sqrt(mean(x^2) + epsilon) * weight; weight may be null (1). Mean in double precision. */
+  /* y = x / sqrt(mean(x^2) + epsilon) * weight; weight may be null (1). Mean in double precision.
+   */
   void (*rms_norm)(int64_t n, const float* x, const float* weight, float epsilon, float* y);
   float (*max)(int64_t n, const float* x); /* -infinity for n = 0 */
   float (*dot)(int64_t n, const float* a, const float* b);
   /* y[i] = exp(x[i] - maximum), returns their sum. exp(-infinity) is exactly 0. */
   float (*exp_sum)(int64_t n, const float* x, float maximum, float* y);
 
-  /* Rotates pairs by cos[i] and sin[i] (magnitude included), i < pairs; other elements are the caller's to copy.
-   * Adjacent: pair i is (2i, 2i+1). Half: pair i is (i, i + pairs). y may be x. */
+  /* Rotates pairs by cos[i] and sin[i] (magnitude included), i < pairs; other elements are the
+   * caller's to copy. Adjacent: pair i is (2i, 2i+1). Half: pair i is (i, i + pairs). y may be x.
+   */
   void (*rope_adjacent)(int64_t pairs, const float* x, const float* cosine, const float* sine,
                         float* y);
-  void (*rope_half)(int64_t pairs, const float* x, const float* cosine, const float* sine, float* y);
+  void (*rope_half)(int64_t pairs, const float* x, const float* cosine, const float* sine,
+                    float* y);
 };
 
-/* The table of each instruction set, or null where this build does not have it. Call only what the processor supports
- * (common/base/cpu_features.h). */
+/* The table of each instruction set, or null where this build does not have it. Call only what the
+ * processor supports (common/base/cpu_features.h). */
 const KernelTable* ScalarKernels();
 const KernelTable* Avx2Kernels();
 const KernelTable* Avx512Kernels();

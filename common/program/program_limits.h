@@ -17,6 +17,7 @@ struct ProgramLimits {
   int64_t slot_bytes = int64_t{1} << 42;         // of one slot
   int64_t step_input_bytes = int64_t{1} << 30;   // all inputs of a step
   int64_t step_output_bytes = int64_t{1} << 32;  // all outputs of a step
+  int64_t table_bytes = int64_t{1} << 28;        // page tables, of a slot and of a session
   // --- One session ---
   int64_t programs = 256;
   int64_t instances = 256;

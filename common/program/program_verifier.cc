@@ -71,9 +71,10 @@ absl::Status CheckSlot(const Program& program, const Slot& slot, const ProgramLi
     return absl::InvalidArgumentError(absl::StrCat("no device ", slot.device));
   }
   if (slot.id < 0) return absl::InvalidArgumentError(absl::StrCat("id ", slot.id));
-  if (slot.bytes < 0 || slot.bytes > limits.slot_bytes) {
+  const int64_t most = slot.kind == SlotKind::kPageTable ? limits.table_bytes : limits.slot_bytes;
+  if (slot.bytes < 0 || slot.bytes > most) {
     return absl::InvalidArgumentError(
-        absl::StrCat(slot.bytes, " bytes, at most ", limits.slot_bytes, " are allowed"));
+        absl::StrCat(slot.bytes, " bytes, at most ", most, " are allowed"));
   }
   bool fresh = true;
   if (slot.kind == SlotKind::kArena) {

@@ -1,0 +1,179 @@
+#include "common/program/local_program_host.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
+#include "common/base/status_macros.h"
+
+namespace weft {
+
+LocalProgramHost::LocalProgramHost(LocalProgramHostOptions options)
+    : options_(std::move(options)),
+      programs_(options_.limits.programs),
+      memory_(options_.devices, options_.limits.table_bytes) {}
+
+absl::StatusOr<std::unique_ptr<LocalProgramHost>> LocalProgramHost::Create(
+    LocalProgramHostOptions options) {
+  const auto count = static_cast<int64_t>(options.devices.size());
+  if (count < 1 || count > options.limits.devices) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(count, " devices, want 1 to ", options.limits.devices));
+  }
+  std::unique_ptr<LocalProgramHost> host(new LocalProgramHost(std::move(options)));
+  ASSIGN_OR_RETURN(host->executor_, StepExecutor::Create(host->options_.devices, host->memory_,
+                                                         host->options_.logger));
+  return host;
+}
+
+LocalProgramHost::~LocalProgramHost() {
+  // Threads first, then what they read, then the backends that made executables and events.
+  if (executor_ != nullptr) executor_->Stop();
+  instances_.clear();
+}
+
+absl::StatusOr<ProgramId> LocalProgramHost::Install(Program program) {
+  RETURN_IF_ERROR(VerifyProgram(program, options_.limits));
+  if (program.devices.size() > options_.devices.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("the program uses ", program.devices.size(),
+                                                   " devices, here are ", options_.devices.size()));
+  }
+  MutexLock lock(mutex_);
+  return programs_.Add(std::move(program));
+}
+
+absl::StatusOr<InstanceId> LocalProgramHost::Instantiate(ProgramId id,
+                                                         absl::Span<const SlotBinding> bindings) {
+  MutexLock lock(mutex_);
+  const Program* program = programs_.Find(id);
+  if (program == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("program ", static_cast<int64_t>(id), " is not installed"));
+  }
+  if (static_cast<int64_t>(instances_.size()) >= options_.limits.instances) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(instances_.size(), " instances; release one first"));
+  }
+  executor_->WaitIdle();
+  bool replaced = false;
+  const absl::Status reserved = memory_.Reserve(*program, replaced);
+  if (replaced) PrepareAllAgain();
+  RETURN_IF_ERROR(reserved);
+  ASSIGN_OR_RETURN(std::unique_ptr<ProgramInstance> instance,
+                   ProgramInstance::Create(id, *program, bindings, memory_, executor_->backends()));
+  programs_.Use(id);
+  const InstanceId result{next_instance_++};
+  instances_.emplace(result, std::move(instance));
+  return result;
+}
+
+void LocalProgramHost::PrepareAllAgain() {
+  for (auto& [id, instance] : instances_) {
+    const absl::Status status = instance->PrepareAgain(memory_, executor_->backends());
+    if (status.ok() || options_.logger == nullptr) continue;
+    options_.logger->Warning(StdView(absl::StrCat("instance ", static_cast<int64_t>(id),
+                                                  " became unusable: ", status.message())));
+  }
+}
+
+absl::Status LocalProgramHost::Release(InstanceId id) {
+  MutexLock lock(mutex_);
+  const auto found = instances_.find(id);
+  if (found == instances_.end()) {
+    return absl::NotFoundError(absl::StrCat("no instance ", static_cast<int64_t>(id)));
+  }
+  executor_->WaitIdle();
+  programs_.Unuse(found->second->program_id());
+  instances_.erase(found);
+  return absl::OkStatus();
+}
+
+void LocalProgramHost::InvalidateBuffer(const Buffer* buffer) {
+  MutexLock lock(mutex_);
+  executor_->WaitIdle();
+  for (auto it = instances_.begin(); it != instances_.end();) {
+    const auto current = it++;
+    if (!current->second->BindsBuffer(buffer)) continue;
+    programs_.Unuse(current->second->program_id());
+    instances_.erase(current);
+  }
+}
+
+absl::Status LocalProgramHost::CheckStepInput(const ProgramInstance& instance,
+                                              const StepInput& input) const {
+  const absl::Span<const Transfer> wanted = instance.inputs();
+  if (input.inputs.size() != wanted.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(input.inputs.size(), " inputs, want ", wanted.size()));
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (static_cast<int64_t>(input.inputs[i].size()) == wanted[i].bytes) continue;
+    return absl::InvalidArgumentError(absl::StrCat("input ", i, " has ", input.inputs[i].size(),
+                                                   " bytes, want ", wanted[i].bytes));
+  }
+  if (static_cast<int64_t>(input.table_updates.size()) > options_.limits.table_updates ||
+      static_cast<int64_t>(input.page_copies.size()) > options_.limits.page_copies) {
+    return absl::InvalidArgumentError(absl::StrCat(input.table_updates.size(),
+                                                   " table updates and ", input.page_copies.size(),
+                                                   " page copies are too many"));
+  }
+  for (const TableUpdate& update : input.table_updates) {
+    RETURN_IF_ERROR(memory_.CheckUpdate(update));
+  }
+  for (const PageCopy& copy : input.page_copies) RETURN_IF_ERROR(instance.CheckPageCopy(copy));
+  return absl::OkStatus();
+}
+
+void LocalProgramHost::FillStep(const StepInput& input, Step& step) {
+  const ProgramInstance& instance = *step.instance;
+  step.upload.resize(static_cast<size_t>(instance.input_bytes()));
+  for (size_t i = 0; i < input.inputs.size(); ++i) {
+    if (input.inputs[i].empty()) continue;
+    std::memcpy(step.upload.data() + instance.inputs()[i].host_offset, input.inputs[i].data(),
+                input.inputs[i].size());
+  }
+  step.table_runs.clear();
+  step.pages.clear();
+  for (const TableUpdate& update : input.table_updates) {
+    memory_.NoteUpdate(update);
+    if (step.table_runs.empty() || step.table_runs.back().table != update.table ||
+        step.table_runs.back().first_entry + step.table_runs.back().count != update.entry) {
+      step.table_runs.push_back({update.table, update.entry, 0, step.pages.size()});
+    }
+    ++step.table_runs.back().count;
+    step.pages.push_back(update.page);
+  }
+  step.page_copies = input.page_copies;
+  step.output.outputs.resize(instance.outputs().size());
+  for (size_t i = 0; i < instance.outputs().size(); ++i) {
+    step.output.outputs[i].resize(static_cast<size_t>(instance.outputs()[i].bytes));
+  }
+}
+
+absl::Status LocalProgramHost::Launch(InstanceId id, const StepInput& input) {
+  MutexLock lock(mutex_);
+  const auto found = instances_.find(id);
+  if (found == instances_.end() || !found->second->usable()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("instance ", static_cast<int64_t>(id),
+                     found == instances_.end() ? " does not exist" : " lost its memory"));
+  }
+  ASSIGN_OR_RETURN(Step* const step, executor_->Begin(input.step));
+  const absl::Status checked = CheckStepInput(*found->second, input);
+  if (!checked.ok()) {
+    return absl::Status(checked.code(), absl::StrCat("step ", input.step, ": ", checked.message()));
+  }
+  step->instance = found->second.get();
+  FillStep(input, *step);
+  executor_->Submit(*step);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepOutput> LocalProgramHost::Await(int64_t step, Clock::TimePoint deadline) {
+  return executor_->Await(step, deadline);
+}
+
+absl::Status LocalProgramHost::Cancel(int64_t step) { return executor_->Cancel(step); }
+
+}  // namespace weft

@@ -1,0 +1,71 @@
+// Runs programs on devices of this process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/log.h"
+#include "common/base/mutex.h"
+#include "common/program/program_host.h"
+#include "common/program/program_instance.h"
+#include "common/program/program_limits.h"
+#include "common/program/program_store.h"
+#include "common/program/session_memory.h"
+#include "common/program/step_executor.h"
+
+namespace weft {
+
+struct LocalProgramHostOptions {
+  // Bound to Program::devices by position. They outlive the host, as do their buffers.
+  std::vector<Device*> devices;
+  ProgramLimits limits;
+  Logger* logger = nullptr;  // may be null
+};
+
+// One session on local devices. Any thread may call it. Install, Instantiate, Release and Launch
+// wait for each other; Instantiate and Release also wait until every step in flight has finished.
+//
+// Instances share input buffers, arenas and page tables, which only grow: instantiate the largest
+// program first, else the smaller ones are prepared again. Every launched step must be awaited,
+// failed and cancelled ones too.
+class LocalProgramHost final : public ProgramHost {
+ public:
+  // Errors: INVALID_ARGUMENT for no or too many devices; those of OpenBackend.
+  static absl::StatusOr<std::unique_ptr<LocalProgramHost>> Create(LocalProgramHostOptions options);
+  // Cancels what is in flight and joins the threads.
+  ~LocalProgramHost() override;
+
+  absl::StatusOr<ProgramId> Install(Program program) override;
+  absl::StatusOr<InstanceId> Instantiate(ProgramId program,
+                                         absl::Span<const SlotBinding> bindings) override;
+  absl::Status Release(InstanceId instance) override;
+  absl::Status Launch(InstanceId instance, const StepInput& input) override;
+  absl::StatusOr<StepOutput> Await(int64_t step, Clock::TimePoint deadline) override;
+  absl::Status Cancel(int64_t step) override;
+
+  // Call before freeing a bound buffer: waits for the steps in flight and releases every instance
+  // that binds it.
+  void InvalidateBuffer(const Buffer* buffer);
+
+ private:
+  using InstanceMap = absl::flat_hash_map<InstanceId, std::unique_ptr<ProgramInstance>>;
+
+  explicit LocalProgramHost(LocalProgramHostOptions options);
+  absl::Status CheckStepInput(const ProgramInstance& instance, const StepInput& input) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillStep(const StepInput& input, Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Resolves all instances again; those that fail become unusable.
+  void PrepareAllAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const LocalProgramHostOptions options_;
+  Mutex mutex_;  // of everything but the executor, which has its own
+  ProgramStore programs_ ABSL_GUARDED_BY(mutex_);
+  SessionMemory memory_;  // changes only while all devices are idle
+  std::unique_ptr<StepExecutor> executor_;
+  int64_t next_instance_ ABSL_GUARDED_BY(mutex_) = 1;
+  InstanceMap instances_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace weft

@@ -1,0 +1,72 @@
+// The memory that all instances of a session share: per device one input buffer, the pieces of the
+// arena, and the page tables. It only grows.
+//
+// Sharing is sound because the steps of a session run one after another.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/device/device.h"
+#include "common/program/program.h"
+#include "common/program/program_host.h"
+
+namespace weft {
+
+// Where a slot begins.
+struct SlotMemory {
+  Buffer* buffer = nullptr;
+  int64_t offset = 0;
+};
+
+// Not thread-safe; Reserve and the destructor need all devices idle.
+class SessionMemory {
+ public:
+  SessionMemory(absl::Span<Device* const> devices, int64_t table_bytes_limit);
+
+  // Makes room for the inputs, arenas and page tables of `program`. Sets `replaced` if a buffer
+  // that instances may know was replaced, also on failure: they must resolve their slots again.
+  // Errors: RESOURCE_EXHAUSTED.
+  absl::Status Reserve(const Program& program, bool& replaced);
+
+  // The memory of each input, arena and page table slot, after Reserve; of the others null.
+  std::vector<SlotMemory> Resolve(const Program& program) const;
+
+  // Errors: INVALID_ARGUMENT for an unknown table, an entry outside it or a negative page.
+  absl::Status CheckUpdate(const TableUpdate& update) const;
+  // Remembers a checked update, for tables that are made or grown later.
+  void NoteUpdate(const TableUpdate& update);
+  // The table on that device, or null.
+  Buffer* Table(int32_t table, int32_t device) const;
+  bool HasTables(int32_t device) const { return !devices_[device].tables.empty(); }
+
+ private:
+  struct Shared {
+    Device* device = nullptr;
+    std::unique_ptr<Buffer> inputs;
+    std::vector<std::unique_ptr<Buffer>> arenas;
+    absl::flat_hash_map<int32_t, std::unique_ptr<Buffer>> tables;
+  };
+  // What a program needs of one device.
+  struct Need {
+    int64_t input_bytes = 0;
+    std::vector<int64_t> arena_bytes;
+    std::vector<const Slot*> tables;
+  };
+  std::vector<Need> NeedOf(const Program& program) const;
+  absl::Status ReserveTable(const Slot& slot, Shared& shared, bool& replaced);
+
+  std::vector<Shared> devices_;
+  const int64_t table_bytes_limit_;
+  int64_t table_bytes_ = 0;
+  // What each table holds once every launched step has run. Entries start as page 0, the scratch
+  // page.
+  absl::flat_hash_map<int32_t, std::vector<int32_t>> tables_;
+};
+
+}  // namespace weft

@@ -154,8 +154,9 @@ void StepExecutor::Run(DeviceThread& device) {
 }
 
 void StepExecutor::RunStep(DeviceThread& device, Step& step) {
-  const std::string where =
-      absl::StrCat("step ", step.number, ", ", device.backend->device().name());
+  const auto where = [&] {
+    return absl::StrCat("step ", step.number, ", ", device.backend->device().name());
+  };
   const Clock::TimePoint start = clock_.Now();
   double waited_seconds = 0;
   absl::Status status = InContext(ApplyUpdates(device, step), "page tables");

@@ -1,10 +1,8 @@
 #include "common/cpu/reference/evaluate_node.h"
 
 #include <array>
-#include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/absl_view.h"
 #include "common/cpu/reference/evaluators.h"
 
 namespace weft {
@@ -54,12 +52,6 @@ static_assert(RowsMatchEnum(), "every op that executes has an evaluator, in enum
 Evaluator EvaluatorOf(Op op) { return kEvaluators[static_cast<size_t>(op)].evaluator; }
 
 }  // namespace reference
-
-std::string NodeText(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  return absl::StrCat("node ", Index(id), " (", AbslView(OpName(node.op)), " '",
-                      node.name.substr(0, 64), "')");
-}
 
 absl::Status EvaluateNode(const Graph& graph, NodeId id, absl::Span<uint8_t* const> data) {
   const Node& node = graph.node(id);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -23,8 +22,5 @@ namespace weft {
 // the result. The result is then unspecified, and nothing outside it was written.
 // Source: spec G.0, G.1, G.4, G.13; decisions 12 and 14.
 absl::Status EvaluateNode(const Graph& graph, NodeId id, absl::Span<uint8_t* const> data);
-
-// "node 12 (get_rows 'blk.0.x')", for errors about a node.
-std::string NodeText(const Graph& graph, NodeId id);
 
 }  // namespace weft

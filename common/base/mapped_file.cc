@@ -15,13 +15,18 @@ namespace weft {
 namespace {
 
 absl::Status FileError(const std::string& path, const char* what) {
-  return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot ", what));
+  const int error = errno;
+  const absl::Status status = absl::ErrnoToStatus(error, absl::StrCat(path, ": cannot ", what));
+  // A path that can never work is the caller's mistake; Abseil has no code for it.
+  if (error != ELOOP && error != ENAMETOOLONG) return status;
+  return absl::InvalidArgumentError(status.message());
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe must not wait for a writer before we can refuse it.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return FileError(path, "open");
   struct stat info = {};
   absl::Status status;

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/gguf/gguf_format.h"
 #include "common/gguf/gguf_split.h"
+#include "common/gguf/gguf_value_text.h"
 #include "common/gguf/gguf_writer.h"
 
 namespace weft {
@@ -113,15 +114,10 @@ absl::Status CheckSameModel(const Part& first, const Part& part) {
     if (key == kGgufSplitNumberKey || key == kGgufAlignmentKey) continue;
     const GgufValue* wanted = first.contents.metadata.Find(key);
     if (wanted == nullptr || SameValue(*wanted, value)) continue;
-    const auto text = [](const GgufValue& shown) {
-      const auto* string = std::get_if<std::string>(&shown);
-      return string == nullptr ? GgufTypeText(shown) : *string;
-    };
-    return FieldError(
-        part.file->path(), key, text(value),
-        absl::StrCat("the first part of this model, ",
-                     EscapedText(first.file->path(), kShownPathBytes),
-                     ", has another value: ", EscapedText(text(*wanted), kShownTextBytes)));
+    return FieldError(part.file->path(), key, GgufValueText(value, {}),
+                      absl::StrCat("the first part of this model, ",
+                                   EscapedText(first.file->path(), kShownPathBytes), ", has ",
+                                   GgufValueText(*wanted, {})));
   }
   return absl::OkStatus();
 }

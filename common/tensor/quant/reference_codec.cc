@@ -65,44 +65,6 @@ void EncodeHalves(absl::Span<const float> values, uint16_t (*convert)(float),
   }
 }
 
-bool IsFiniteHalf(uint16_t half) { return (half & 0x7C00u) != 0x7C00u; }
-
-bool IsFinitePlain(DType dtype, const uint8_t* bytes) {
-  if (dtype == DType::kF32) {
-    float value;
-    std::memcpy(&value, bytes, sizeof(value));
-    return std::isfinite(value);
-  }
-  uint16_t bits;
-  std::memcpy(&bits, bytes, sizeof(bits));
-  return dtype == DType::kF16 ? IsFiniteHalf(bits) : (bits & 0x7F80u) != 0x7F80u;
-}
-
-template <typename Block>
-bool HasFiniteScales(const Block& block) {
-  if constexpr (std::is_same_v<Block, BlockMXFP4>) {
-    return block.e != 255;
-  } else {
-    bool finite = IsFiniteHalf(block.d);
-    if constexpr (requires { block.m; }) finite = finite && IsFiniteHalf(block.m);
-    if constexpr (requires { block.dmin; }) finite = finite && IsFiniteHalf(block.dmin);
-    return finite;
-  }
-}
-
-template <typename Block>
-absl::Status CheckScales(DType dtype, absl::Span<const uint8_t> row) {
-  const auto* blocks = reinterpret_cast<const Block*>(row.data());
-  const size_t block_count = row.size() / sizeof(Block);
-  for (size_t i = 0; i < block_count; ++i) {
-    if (!HasFiniteScales(blocks[i])) {
-      return absl::InvalidArgumentError(absl::StrCat("the scale of block ", i, " of type ",
-                                                     AbslView(DTypeName(dtype)), " is not finite"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckFinite(DType dtype, absl::Span<const float> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
@@ -200,28 +162,6 @@ absl::Status Quantize(DType dtype, absl::Span<const float> values, absl::Span<ui
   RETURN_IF_ERROR(CheckFinite(dtype, values));
   return VisitBlockType(dtype, [&]<typename Block>(std::type_identity<Block>) {
     return EncodeRow<Block>(dtype, values, row);
-  });
-}
-
-absl::Status ValidateStoredValues(DType dtype, absl::Span<const uint8_t> row) {
-  const DTypeInfo& info = GetDTypeInfo(dtype);
-  if (!info.codec) return absl::OkStatus();
-  if (row.size() % static_cast<size_t>(info.block_bytes) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(row.size(), " bytes are not whole blocks of ", AbslView(info.name)));
-  }
-  if (!info.quantized) {
-    const size_t element_count = row.size() / static_cast<size_t>(info.block_bytes);
-    for (size_t i = 0; i < element_count; ++i) {
-      if (!IsFinitePlain(dtype, row.data() + i * static_cast<size_t>(info.block_bytes))) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("element ", i, " of type ", AbslView(info.name), " is not finite"));
-      }
-    }
-    return absl::OkStatus();
-  }
-  return VisitBlockType(dtype, [&]<typename Block>(std::type_identity<Block>) {
-    return CheckScales<Block>(dtype, row);
   });
 }
 

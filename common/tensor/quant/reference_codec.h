@@ -27,10 +27,4 @@ absl::Status Dequantize(DType dtype, absl::Span<const uint8_t> row, absl::Span<f
 // types.
 absl::Status Quantize(DType dtype, absl::Span<const float> values, absl::Span<uint8_t> row);
 
-// Checks what a file may not contain: plain values that are not finite, blocks whose d, dmin or m is not, and MXFP4
-// blocks with e = 255. Types without a codec pass. Source: spec H.4.
-// Errors: INVALID_ARGUMENT with the index of the first bad element (plain types) or block, or if `row` is not whole
-// blocks.
-absl::Status ValidateStoredValues(DType dtype, absl::Span<const uint8_t> row);
-
 }  // namespace weft

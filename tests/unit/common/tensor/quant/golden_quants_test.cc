@@ -126,7 +126,6 @@ TEST_P(GoldenQuants, Quantize_SameBlocksOrNoWorse) {
   // The K and IQ searches do better than the library; three digits of the index cost the simple
   // types half a percent.
   EXPECT_LE(nmse, GetParam().nmse * (GetParam().exact_blocks ? 1.005 : 1.0));
-  EXPECT_TRUE(ValidateStoredValues(GetParam().dtype, blocks).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(AllTypes, GoldenQuants, testing::ValuesIn(kGoldens),

@@ -1,0 +1,58 @@
+// What an architecture builds a graph with: the builder, the model's numbers, and leafs for
+// weights, inputs and caches.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "common/graph/graph_builder.h"
+#include "coordinator/models/hyperparameters.h"
+#include "coordinator/models/model.h"
+#include "coordinator/models/weight_table.h"
+
+namespace weft {
+
+class GraphContext {
+ public:
+  GraphContext(const Hyperparameters& model, const WeightTable& weights,
+               absl::Span<const CacheSpec> caches, const GraphShape& shape)
+      : model_(model), weights_(weights), caches_(caches), shape_(shape) {
+    inputs_.fill(kNoNode);
+  }
+
+  GraphBuilder& builder() { return builder_; }
+  const Hyperparameters& model() const { return model_; }
+  const GraphShape& shape() const { return shape_; }
+
+  // Leafs are made on first use. A weight that the table lacks is kNoNode.
+  NodeId Weight(std::string_view name);
+  // "blk.<layer>.<suffix>"
+  NodeId LayerWeight(int64_t layer, std::string_view suffix);
+  NodeId Input(ModelInput input);
+  NodeId PageTable();
+  // Pages of a layer's keys or values: leaf, or the result of the last store into it.
+  NodeId KeyPages(int64_t layer) { return CachePages(layer, false); }
+  NodeId ValuePages(int64_t layer) { return CachePages(layer, true); }
+
+  // Weight product with an optional bias: weight [k, m], x [k, ...] -> [m, ...].
+  NodeId Linear(NodeId weight, NodeId bias, NodeId x);
+
+ private:
+  NodeId CachePages(int64_t layer, bool is_value);
+
+  const Hyperparameters& model_;
+  const WeightTable& weights_;
+  absl::Span<const CacheSpec> caches_;
+  GraphShape shape_;
+  GraphBuilder builder_;
+  absl::flat_hash_map<int32_t, NodeId> weight_leafs_;
+  absl::flat_hash_map<int32_t, NodeId> cache_leafs_;
+  std::array<NodeId, kModelInputCount> inputs_;
+  NodeId page_table_ = kNoNode;
+};
+
+}  // namespace weft

@@ -1,0 +1,77 @@
+// The weights of a model: which tensors its graphs use, with shape, role and layer. A weight's id
+// is its position here and is its identity everywhere; the name is how the file calls it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/gguf/gguf_file.h"
+#include "common/tensor/tensor_layout.h"
+
+namespace weft {
+
+// What a weight is for: placement and split layouts go by role, never by name.
+enum class WeightRole : uint8_t {
+  kTokenEmbedding,
+  kOutputNorm,
+  kOutput,
+  kRopeFactors,
+  kAttentionNorm,
+  kQuery,
+  kKey,
+  kValue,
+  kQueryKeyValue,
+  kQueryNorm,
+  kKeyNorm,
+  kAttentionOutput,
+  kFeedForwardNorm,
+  kGate,
+  kUp,
+  kDown,
+  kRouter,
+  kExpertGate,
+  kExpertUp,
+  kExpertDown,
+};
+
+struct Weight {
+  std::string name;
+  TensorLayout layout;  // as in the file
+  WeightRole role = WeightRole::kTokenEmbedding;
+  bool bias = false;
+  int32_t layer = -1;  // -1: not of a layer
+};
+
+class WeightTable {
+ public:
+  explicit WeightTable(const GgufFile& file) : file_(&file) {}
+
+  // Adds tensor `name` of the file, which must have these extents and, where `f32` is set, this
+  // type. Errors: NOT_FOUND "missing tensor 'N'"; INVALID_ARGUMENT with both shapes; UNIMPLEMENTED
+  // for a type without kernels.
+  absl::Status Require(std::string_view name, WeightRole role, int32_t layer, const Extents& ne,
+                       bool f32 = false);
+  // The same where the file has it, else nothing happens.
+  absl::Status Allow(std::string_view name, WeightRole role, int32_t layer, const Extents& ne,
+                     bool f32 = false);
+
+  // Id of a weight by name, -1 if absent.
+  int32_t Find(std::string_view name) const;
+  absl::Span<const Weight> weights() const { return weights_; }
+  const GgufFile& file() const { return *file_; }
+
+  // Names of tensors in the file that no graph uses.
+  std::vector<std::string> Unused() const;
+
+ private:
+  const GgufFile* file_;
+  std::vector<Weight> weights_;
+  absl::flat_hash_map<std::string, int32_t> index_;
+};
+
+}  // namespace weft

@@ -1,0 +1,134 @@
+#include "coordinator/sampling/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+
+namespace weft {
+namespace {
+
+bool Before(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+}  // namespace
+
+absl::Status CheckSamplerOptions(const SamplerOptions& options) {
+  const auto bad = [](const char* name, double value, const char* want) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " is ", value, ", want ", want));
+  };
+  if (!std::isfinite(options.temperature))
+    return bad("temperature", options.temperature, "a number");
+  if (!std::isfinite(options.top_p)) return bad("top-p", options.top_p, "a number");
+  if (!(options.min_p <= 1)) return bad("min-p", options.min_p, "at most 1");
+  if (!std::isfinite(options.repeat_penalty) || options.repeat_penalty <= 0) {
+    return bad("repeat-penalty", options.repeat_penalty, "> 0");
+  }
+  if (!std::isfinite(options.frequency_penalty)) {
+    return bad("frequency-penalty", options.frequency_penalty, "a number");
+  }
+  if (!std::isfinite(options.presence_penalty)) {
+    return bad("presence-penalty", options.presence_penalty, "a number");
+  }
+  if (options.penalty_window < -1) return bad("repeat-last-n", options.penalty_window, ">= -1");
+  return absl::OkStatus();
+}
+
+int32_t ArgMax(absl::Span<const float> logits) {
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+void ApplyPenalties(const SamplerOptions& options, const std::deque<int32_t>& recent,
+                    std::vector<Candidate>& candidates) {
+  absl::flat_hash_map<int32_t, int32_t> counts;
+  for (const int32_t token : recent) ++counts[token];
+  for (Candidate& candidate : candidates) {
+    const auto found = counts.find(candidate.id);
+    if (found == counts.end()) continue;
+    candidate.logit = candidate.logit <= 0 ? candidate.logit * options.repeat_penalty
+                                           : candidate.logit / options.repeat_penalty;
+    candidate.logit -=
+        static_cast<float>(found->second) * options.frequency_penalty + options.presence_penalty;
+  }
+}
+
+void KeepTopK(int32_t k, std::vector<Candidate>& candidates) {
+  const size_t keep = k <= 0 ? candidates.size() : std::min<size_t>(k, candidates.size());
+  std::partial_sort(candidates.begin(), candidates.begin() + keep, candidates.end(), Before);
+  candidates.resize(keep);
+}
+
+void KeepTopP(float p, std::vector<Candidate>& candidates) {
+  if (p >= 1 || candidates.empty()) return;
+  double total = 0;
+  for (const Candidate& c : candidates) total += std::exp(double{c.logit} - candidates[0].logit);
+  double sum = 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    sum += std::exp(double{candidates[i].logit} - candidates[0].logit);
+    if (sum >= p * total) {
+      candidates.resize(i + 1);
+      return;
+    }
+  }
+}
+
+void KeepMinP(float p, std::vector<Candidate>& candidates) {
+  if (p <= 0 || candidates.empty()) return;
+  const float least = candidates[0].logit + std::log(p);
+  size_t keep = 1;
+  while (keep < candidates.size() && candidates[keep].logit >= least) ++keep;
+  candidates.resize(keep);
+}
+
+size_t DrawFromSoftmax(absl::Span<const Candidate> candidates, double uniform) {
+  float maximum = candidates[0].logit;
+  for (const Candidate& c : candidates) maximum = std::max(maximum, c.logit);
+  double total = 0;
+  for (const Candidate& c : candidates) total += std::exp(double{c.logit} - maximum);
+  double sum = 0;
+  size_t last = 0;  // the last one that can be drawn at all, for a uniform that rounds to the total
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const double weight = std::exp(double{candidates[i].logit} - maximum);
+    if (weight > 0) last = i;
+    sum += weight;
+    if (weight > 0 && sum >= uniform * total) return i;
+  }
+  return last;
+}
+
+absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits) {
+  std::vector<Candidate> candidates;
+  candidates.reserve(logits.size());
+  bool any = false;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (std::isnan(logits[i])) {
+      return absl::InternalError(absl::StrCat("logit of token ", i, " is not a number"));
+    }
+    any = any || std::isfinite(logits[i]);
+    candidates.push_back({static_cast<int32_t>(i), logits[i]});
+  }
+  if (!any) return absl::InternalError("no logit is finite");
+  const double uniform = random_.Uniform();
+  ApplyPenalties(options_, recent_, candidates);
+  if (options_.temperature <= 0) {
+    return std::min_element(candidates.begin(), candidates.end(), Before)->id;
+  }
+  KeepTopK(options_.top_k, candidates);
+  KeepTopP(options_.top_p, candidates);
+  KeepMinP(options_.min_p, candidates);
+  for (Candidate& candidate : candidates) candidate.logit /= options_.temperature;
+  return candidates[DrawFromSoftmax(candidates, uniform)].id;
+}
+
+void Sampler::Accept(int32_t token) {
+  if (options_.penalty_window == 0) return;
+  recent_.push_back(token);
+  if (options_.penalty_window > 0 &&
+      recent_.size() > static_cast<size_t>(options_.penalty_window)) {
+    recent_.pop_front();
+  }
+}
+
+}  // namespace weft

@@ -22,15 +22,17 @@ struct BytePairOptions {
 class BytePairEncoder {
  public:
   // Reads tokenizer.ggml.merges. `vocabulary` must outlive the encoder. A pair that is listed twice
-  // keeps its first rank. Errors: NOT_FOUND without merges; INVALID_ARGUMENT for a merge that is
-  // not two texts with a space between.
+  // keeps its first rank.
+  // Errors: NOT_FOUND without merges; INVALID_ARGUMENT for a merge that is not two texts with a
+  // space between.
   static absl::StatusOr<BytePairEncoder> Create(const GgufMetadata& metadata,
                                                 const Vocabulary& vocabulary,
                                                 const BytePairOptions& options);
 
   // Appends the tokens of one word (any bytes, less than 2^31 of them). Adds the number of queue
-  // operations to `work` unless that is null. Errors: INVALID_ARGUMENT for a byte that the
-  // vocabulary cannot express. Source: spec chapter I.4, steps 1 to 3.
+  // operations to `work` unless that is null.
+  // Errors: INVALID_ARGUMENT for a byte that the vocabulary cannot express.
+  // Source: spec chapter I.4, steps 1 to 3.
   absl::Status Encode(std::string_view word, std::vector<TokenId>* ids, int64_t* work) const;
 
  private:

@@ -13,8 +13,8 @@
 namespace weft {
 
 // The id under `key`; `default_id` if the key is absent. An id that the vocabulary does not contain
-// is ignored, with a warning if the file has it: the result is kNoToken. Errors: INVALID_ARGUMENT
-// if the value is not an integer.
+// is ignored, with a warning if the file has it: the result is kNoToken.
+// Errors: INVALID_ARGUMENT if the value is not an integer.
 absl::StatusOr<TokenId> ReadTokenId(const GgufMetadata& metadata, const std::string& key,
                                     TokenId default_id, const Vocabulary& vocabulary,
                                     std::vector<std::string>* warnings);

@@ -18,7 +18,8 @@ class RegularExpression;
 class PreTokenizer {
  public:
   // Compiles the expressions of `row`, which must outlive the object (the rows of
-  // PreTokenizerTable() always do). Errors: INTERNAL if the regular expression library refuses one.
+  // PreTokenizerTable() always do).
+  // Errors: INTERNAL if the regular expression library refuses one.
   static absl::StatusOr<std::unique_ptr<PreTokenizer>> Create(const PreTokenizerRow& row);
 
   PreTokenizer(const PreTokenizer&) = delete;
@@ -27,8 +28,9 @@ class PreTokenizer {
 
   // The words of `text`, in order; joined they are `text`, into which they point. Text that no
   // expression matches is a word too. A byte that is not part of valid UTF-8 counts as U+FFFD. Can
-  // be called from several threads. Errors: RESOURCE_EXHAUSTED if the regular expression library
-  // runs out of memory. Source: spec chapter I.5.
+  // be called from several threads.
+  // Errors: RESOURCE_EXHAUSTED if the regular expression library runs out of memory.
+  // Source: spec chapter I.5.
   absl::StatusOr<std::vector<std::string_view>> Split(std::string_view text) const;
 
   // How often an element of an expression is tried while `text` is split: a measure of time that a

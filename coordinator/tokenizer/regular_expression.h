@@ -20,7 +20,8 @@ enum class RegularExpressionMode {
 class RegularExpression {
  public:
   // Character properties are Unicode's (tables of PCRE2 10.42: version 14); \s and \S are
-  // White_Space and its complement. Errors: INTERNAL with the library's message.
+  // White_Space and its complement.
+  // Errors: INTERNAL with the library's message.
   static absl::StatusOr<std::unique_ptr<RegularExpression>> Create(std::string_view expression,
                                                                    RegularExpressionMode mode);
   RegularExpression(const RegularExpression&) = delete;
@@ -30,7 +31,8 @@ class RegularExpression {
   // Splits every piece at the matches: a piece becomes the matches in it and the text between them,
   // without empty ones. To the expression a piece is all there is: neither look-behind nor
   // look-ahead sees beyond. Pieces must be valid UTF-8. `steps` may be null in mode kFast. Can be
-  // called from several threads. Errors: RESOURCE_EXHAUSTED if the library runs out of memory.
+  // called from several threads.
+  // Errors: RESOURCE_EXHAUSTED if the library runs out of memory.
   absl::StatusOr<std::vector<std::string_view>> SplitAll(
       const std::vector<std::string_view>& pieces, int64_t* steps) const;
 

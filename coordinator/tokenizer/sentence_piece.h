@@ -19,9 +19,9 @@ class SentencePieceEncoder {
 
   // Appends the tokens of `text` (less than 2^31 bytes), in which spaces are U+2581 already. Bytes
   // that are not UTF-8 count as characters of the length that their lead byte announces, cut at the
-  // end of the text. Adds the number of queue operations to `work` unless that is null. Errors:
-  // INVALID_ARGUMENT for a character that the vocabulary cannot express. Source: spec chapter I.3,
-  // steps 3 to 5.
+  // end of the text. Adds the number of queue operations to `work` unless that is null.
+  // Errors: INVALID_ARGUMENT for a character that the vocabulary cannot express.
+  // Source: spec chapter I.3, steps 3 to 5.
   absl::Status Encode(std::string_view text, std::vector<TokenId>* ids, int64_t* work) const;
 
  private:

@@ -33,7 +33,8 @@ class SpecialTokens {
   // The order is the reference's: longest token first over the whole text (among tokens of one
   // length the lower id), and for each from left to right, wherever it does not overlap what was
   // found before. That is not leftmost-longest. The time is O(m + n log n) for n possible starts in
-  // m bytes, times the length of what matches at a start. Source: spec chapter I.2.
+  // m bytes, times the length of what matches at a start.
+  // Source: spec chapter I.2.
   std::vector<TextFragment> Partition(std::string_view text, bool parse_special) const;
 
   // Special tokens that are not looked for because of kSpecialTextLimit.

@@ -43,24 +43,28 @@ struct DecodeOptions {
 class Tokenizer {
  public:
   // Reads the keys tokenizer.ggml.*: model "llama" (SentencePiece style) or "gpt2" (byte-level
-  // byte-pair encoding). Keeps nothing of `metadata`. Errors: name the key. NOT_FOUND if model,
-  // tokens or (gpt2) merges are missing; INVALID_ARGUMENT for values that are wrong; UNIMPLEMENTED
-  // for another model or an unknown tokenizer.ggml.pre. Source: spec chapter I.
+  // byte-pair encoding). Keeps nothing of `metadata`.
+  // Errors: name the key. NOT_FOUND if model, tokens or (gpt2) merges are missing; INVALID_ARGUMENT
+  // for values that are wrong; UNIMPLEMENTED for another model or an unknown tokenizer.ggml.pre.
+  // Source: spec chapter I.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(const GgufMetadata& metadata);
 
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
   ~Tokenizer();
 
-  // The tokens of `text`, any bytes. Text that is not UTF-8 survives where the vocabulary has all
-  // bytes. Errors: INVALID_ARGUMENT for a byte or character that the vocabulary cannot express, or
-  // a text above kTextLimitBytes; RESOURCE_EXHAUSTED for lack of memory.
+  // The tokens of `text`, any bytes. At byte level text that is not UTF-8 is kept too; in
+  // SentencePiece style a bad lead byte takes along as many bytes as it announces, so that a space
+  // right after it comes back as U+2581.
+  // Errors: INVALID_ARGUMENT for a byte or character that the vocabulary cannot express, or a text
+  // above kTextLimitBytes; RESOURCE_EXHAUSTED for lack of memory.
   absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text,
                                               const EncodeOptions& options) const;
 
   // The bytes that token `id` adds to a text: may begin or end within a character (see Utf8Stream).
   // Nothing for control and unknown tokens (unless `render_special`), for unused ones and for ids
-  // out of range. Source: spec chapter I.7.
+  // out of range.
+  // Source: spec chapter I.7.
   std::string Piece(TokenId id, bool render_special) const;
 
   // The text of all `ids`: their pieces joined, less the space that Encode() puts before a text
@@ -78,7 +82,8 @@ class Tokenizer {
   bool adds_space_prefix() const { return adds_space_prefix_; }
   // The convention of the model's own tokenizer; nothing here applies it by itself.
   bool cleans_up_spaces() const { return cleans_up_spaces_; }
-  // True for tokens after which nothing more is to be generated. Source: spec chapter I.6.
+  // True for tokens after which nothing more is to be generated.
+  // Source: spec chapter I.6.
   bool IsEndOfGeneration(TokenId id) const { return end_of_generation_.contains(id); }
   const Vocabulary& vocabulary() const { return vocabulary_; }
   // One line each; what the user should know about a file that can be used nevertheless.

@@ -27,8 +27,8 @@ struct Utf8Character {
 };
 
 // The character that starts at `text[position]`, position < text.size(). Surrogates, overlong forms
-// and values above U+10FFFF are invalid. Source: The Unicode Standard 14.0, table 3-7 and
-// section 3.9.
+// and values above U+10FFFF are invalid.
+// Source: The Unicode Standard 14.0, table 3-7 and section 3.9.
 Utf8Character DecodeUtf8(std::string_view text, size_t position);
 
 // Appends the UTF-8 form of `code_point`, which must be below 0x110000.

@@ -34,9 +34,9 @@ class Vocabulary {
  public:
   // Reads tokenizer.ggml.{tokens,token_type,scores}. Without token_type all tokens are normal,
   // without scores all scores 0. Tokens with an empty text exist but are never found. Of several
-  // tokens with one text the last is found; that is a warning. Errors: NOT_FOUND without tokens;
-  // INVALID_ARGUMENT for an empty list, array lengths that differ, an unknown type, a score that is
-  // not a number, more than kVocabularyLimit tokens.
+  // tokens with one text the last is found; that is a warning.
+  // Errors: NOT_FOUND without tokens; INVALID_ARGUMENT for an empty list, array lengths that
+  // differ, an unknown type, a score that is not a number, more than kVocabularyLimit tokens.
   static absl::StatusOr<Vocabulary> Create(const GgufMetadata& metadata);
 
   Vocabulary(Vocabulary&&) = default;  // copies would look up in the original's texts

@@ -1,0 +1,80 @@
+// A device for tests that behaves as badly as a real accelerator may (decision 31).
+//
+// Each backend has a thread of its own and runs its queue later than it was filled, after random
+// delays. Its memory cannot be used by the host: every byte is stored masked, so that a copy that
+// was forgotten shows as garbage. Fresh and freed memory holds NaNs. It computes with the scalar
+// oracle of common/cpu/reference.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/device/device.h"
+
+namespace weft {
+
+struct FakeDeviceOptions {
+  std::string name = "fake0";
+  uint64_t seed = 1;   // of the delays
+  bool delays = true;  // false: runs its queue as fast as it can
+  int64_t memory_bytes = int64_t{1} << 32;
+  int64_t max_buffer_bytes = int64_t{1} << 32;
+  int64_t alignment = 64;  // power of two, >= 64
+
+  // What it refuses: nodes with these ops or with a source or result of these types, and anything
+  // that `refuses` says yes to.
+  std::vector<Op> refused_ops;
+  std::vector<DType> refused_dtypes;
+  std::function<bool(const Graph&, NodeId)> refuses;
+  // Buffer types of other devices that it claims to use beside its own (by name); only for tests of
+  // placement, its kernels refuse them.
+  std::vector<std::string> accepted_buffer_types;
+  // Wants a node whose weight lies in host memory from this many rows on; 0: never.
+  int64_t wants_rows = 0;
+  // Called on the backend's thread before each node; an error becomes the node's. For tests of
+  // errors inside a step and for holding a stream at a point.
+  std::function<absl::Status(const Graph&, NodeId)> before_node;
+};
+
+// Thread-safe. Outlives its buffers and backends.
+class FakeDevice final : public Device {
+ public:
+  explicit FakeDevice(FakeDeviceOptions options);
+  ~FakeDevice() override;
+
+  const std::string& name() const override { return options_.name; }
+  const std::string& description() const override { return description_; }
+  DeviceKind kind() const override { return DeviceKind::kGpu; }
+  DeviceMemory memory() const override;
+  DeviceCapabilities capabilities() const override;
+  BufferType& buffer_type() override;
+  Support Supports(const Graph& graph, NodeId id) const override;
+  bool Supports(const BufferType& type) const override;
+  bool Wants(const Graph& graph, NodeId id) const override;
+  int64_t WorkspaceBytes(const Graph&, NodeId) const override { return 0; }
+  absl::StatusOr<std::unique_ptr<Buffer>> WrapHostMemory(void* data, int64_t bytes,
+                                                         BufferUsage usage) override;
+  absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(BackendOptions options) override;
+
+  const FakeDeviceOptions& options() const { return options_; }
+  int64_t used_bytes() const;
+
+ private:
+  class FakeBufferType;
+
+  // Errors: INVALID_ARGUMENT for a negative size; RESOURCE_EXHAUSTED.
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes, BufferUsage usage);
+
+  const FakeDeviceOptions options_;
+  const std::string description_ = "test device with masked memory";
+  std::unique_ptr<FakeBufferType> buffer_type_;
+  mutable Mutex mutex_;
+  int64_t used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t backends_opened_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace weft

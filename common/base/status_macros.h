@@ -21,7 +21,9 @@
 #define ASSIGN_OR_RETURN(target, ...) \
   WEFT_ASSIGN_OR_RETURN_(WEFT_CONCAT_(weft_status_or_, __LINE__), target, (__VA_ARGS__))
 
+// NOLINTBEGIN(bugprone-macro-parentheses): the target may be a declaration.
 #define WEFT_ASSIGN_OR_RETURN_(temporary, target, expression) \
   auto temporary = expression;                                \
   if (!temporary.ok()) return std::move(temporary).status();  \
   target = *std::move(temporary)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -1,0 +1,78 @@
+#include "coordinator/cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "coordinator/cli/commands/commands.h"
+#include "coordinator/cli/exit_code.h"
+
+namespace weft {
+
+void AddModelFlags(CLI::App& command, ModelFlags& flags) {
+  command.add_option("-m,--model", flags.model, "GGUF file (the first part of a split one)")
+      ->required();
+  command.add_option("-c,--ctx-size", flags.context,
+                     "context size in tokens; 0: as the model was trained");
+  command.add_option("-u,--ub,--ubatch-size", flags.ubatch, "most tokens computed at once (-ub)")
+      ->capture_default_str();
+  command.add_option("-t,--threads", flags.threads, "threads; 0: one per processor")
+      ->capture_default_str();
+  command
+      .add_option("--ctk,--cache-type-k", flags.key_type,
+                  "type of cached keys: f32, f16, q8_0 (-ctk)")
+      ->capture_default_str();
+  command
+      .add_option("--ctv,--cache-type-v", flags.value_type,
+                  "type of cached values: f32, f16, q8_0 (-ctv)")
+      ->capture_default_str();
+  command.add_option("--isa", flags.instruction_set,
+                     "force an instruction set: scalar, avx2, avx512, neon");
+}
+
+absl::Status Print(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (written && std::fflush(stdout) == 0) return absl::OkStatus();
+  return absl::UnavailableError("cannot write to stdout");
+}
+
+namespace {
+
+// The field writes -ub, -ctk and -ctv with one dash; CLI11 would read them as -u b.
+std::vector<std::string> NormalizeArguments(int argc, const char* const* argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i >= 1; --i) {  // CLI11 wants them reversed
+    std::string argument = argv[i];
+    if (argument == "-ub" || argument == "-ctk" || argument == "-ctv") argument.insert(0, "-");
+    arguments.push_back(std::move(argument));
+  }
+  return arguments;
+}
+
+}  // namespace
+
+int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger& logger) {
+  CommandContext context{clock, logger, nullptr};
+  CLI::App app("weft runs one large language model across your machines.", "weft");
+  app.require_subcommand(1);
+  app.footer("Example: weft run -m models/shakespeare-q8_0.gguf -p \"ROMEO:\" -n 64");
+  app.set_version_flag("--version", "weft " WEFT_VERSION);
+  AddRunCommand(app, context);
+  AddEvalCommand(app, context);
+  AddPerplexityCommand(app, context);
+  AddTokenizeCommand(app, context);
+  AddInspectCommand(app, context);
+  AddBenchCommand(app, context);
+  AddSynthCommand(app, context);
+  try {
+    app.parse(NormalizeArguments(argc, argv));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    logger.Error(error.what());
+    return kExitUsage;
+  }
+  const absl::Status status = context.action ? context.action() : absl::OkStatus();
+  if (!status.ok()) logger.Error(std::string(status.message()));
+  return ExitCode(status);
+}
+
+}  // namespace weft

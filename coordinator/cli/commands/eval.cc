@@ -1,0 +1,133 @@
+// weft eval: exact logits and greedy tokens of a list of token ids. This is how correctness is
+// checked.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+#include "coordinator/cli/commands/commands.h"
+#include "coordinator/engine/generator.h"
+#include "coordinator/sampling/sampler.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kDefaultContext = 4096;
+
+struct EvalFlags {
+  ModelFlags model;
+  std::string tokens;
+  std::string logits_path;
+  int64_t greedy = 0;
+  bool json = false;
+};
+
+absl::StatusOr<std::vector<int32_t>> ParseTokens(const std::string& text) {
+  std::vector<int32_t> tokens;
+  for (const absl::string_view part :
+       absl::StrSplit(text, absl::ByAnyChar(", \n"), absl::SkipEmpty())) {
+    int32_t token = 0;
+    if (!absl::SimpleAtoi(part, &token)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--tokens: '", part.substr(0, 32), "' is not a token id"));
+    }
+    tokens.push_back(token);
+  }
+  if (tokens.empty()) return absl::InvalidArgumentError("--tokens: no token ids");
+  return tokens;
+}
+
+// Feeds the prompt in steps of ubatch and appends each step's logits to the file. Returns the last
+// row.
+absl::StatusOr<std::vector<float>> Feed(ModelRunner& runner, absl::Span<const int32_t> tokens,
+                                        std::FILE* out, const std::string& path) {
+  std::vector<float> rows;
+  const auto ubatch = static_cast<size_t>(runner.options().ubatch);
+  for (size_t at = 0; at < tokens.size(); at += ubatch) {
+    ASSIGN_OR_RETURN(rows, Prefill(runner, tokens.subspan(at, ubatch), static_cast<int64_t>(at),
+                                   out != nullptr));
+    if (out != nullptr &&
+        std::fwrite(rows.data(), sizeof(float), rows.size(), out) != rows.size()) {
+      return absl::UnavailableError(absl::StrCat(path, ": cannot write"));
+    }
+  }
+  const auto width = static_cast<size_t>(runner.n_vocab());
+  return std::vector<float>(rows.end() - static_cast<std::ptrdiff_t>(width), rows.end());
+}
+
+// The tokens picked by largest logit after the prompt, never stopping at end-of-text.
+absl::StatusOr<std::vector<int32_t>> Greedy(ModelRunner& runner, std::vector<float> logits,
+                                            int64_t position, int64_t count) {
+  std::vector<int32_t> tokens;
+  while (static_cast<int64_t>(tokens.size()) < count) {
+    tokens.push_back(ArgMax(logits));
+    if (static_cast<int64_t>(tokens.size()) == count) break;
+    const BatchToken next = {tokens.back(), position++, 0, true};
+    ASSIGN_OR_RETURN(logits, runner.Step({&next, 1}));
+  }
+  return tokens;
+}
+
+absl::Status Eval(const EvalFlags& flags, CommandContext& context) {
+  ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, ParseTokens(flags.tokens));
+  if (flags.greedy < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--greedy: ", flags.greedy, " tokens"));
+  }
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<LocalSession> session,
+      LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger));
+  ModelRunner& runner = session->runner();
+  if (static_cast<int64_t>(tokens.size()) > runner.options().context) {
+    return absl::OutOfRangeError(absl::StrCat("--tokens: ", tokens.size(),
+                                              " tokens, the context holds ",
+                                              runner.options().context, "; raise -c"));
+  }
+  std::FILE* out = nullptr;
+  const absl::Cleanup close = [&out] {
+    if (out != nullptr) std::fclose(out);
+  };
+  if (!flags.logits_path.empty()) {
+    out = std::fopen(flags.logits_path.c_str(), "wb");
+    if (out == nullptr) {
+      return absl::ErrnoToStatus(errno, absl::StrCat(flags.logits_path, ": cannot create"));
+    }
+  }
+  ASSIGN_OR_RETURN(std::vector<float> last, Feed(runner, tokens, out, flags.logits_path));
+  if (out != nullptr && std::fclose(std::exchange(out, nullptr)) != 0) {
+    return absl::UnavailableError(absl::StrCat(flags.logits_path, ": cannot write"));
+  }
+  ASSIGN_OR_RETURN(
+      const std::vector<int32_t> greedy,
+      Greedy(runner, std::move(last), static_cast<int64_t>(tokens.size()), flags.greedy));
+  if (flags.json) {
+    return Print(nlohmann::ordered_json({{"greedy", greedy}}).dump() + "\n");
+  }
+  return Print(absl::StrJoin(greedy, " ") + "\n");
+}
+
+}  // namespace
+
+void AddEvalCommand(CLI::App& app, CommandContext& context) {
+  auto flags = std::make_shared<EvalFlags>();
+  CLI::App* command = app.add_subcommand("eval", "logits and greedy tokens of token ids");
+  command->footer("Example: weft eval -m model.gguf --tokens 1,2,3 --logits out.f32 --greedy 16");
+  AddModelFlags(*command, flags->model);
+  command->add_option("--tokens", flags->tokens, "token ids, separated by commas; nothing is added")
+      ->required();
+  command->add_option(
+      "--logits", flags->logits_path,
+      "write the logits of every prompt position: raw little-endian F32, a row each");
+  command->add_option("--greedy", flags->greedy, "then continue by N likeliest tokens")
+      ->capture_default_str();
+  command->add_flag("--json", flags->json, "print {\"greedy\": [...]} instead of ids");
+  command->callback(
+      [flags, &context] { context.action = [flags, &context] { return Eval(*flags, context); }; });
+}
+
+}  // namespace weft

@@ -1,0 +1,141 @@
+// weft run: continue a prompt and stream the text.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "absl/strings/str_format.h"
+#include "common/base/absl_view.h"
+#include "common/base/status_macros.h"
+#include "coordinator/cli/commands/commands.h"
+#include "coordinator/engine/generator.h"
+#include "coordinator/sampling/sampler.h"
+#include "coordinator/tokenizer/utf8_stream.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kDefaultContext = 4096;
+
+struct RunFlags {
+  ModelFlags model;
+  SamplerOptions sampler;
+  std::string prompt;
+  int64_t count = 128;
+  int64_t seed = -1;
+  bool json = false;
+  bool ignore_end = false;
+};
+
+std::string ReadStandardInput() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+double PerSecond(int64_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+absl::Status Report(const RunFlags& flags, const GenerateResult& result, const std::string& text,
+                    Logger& logger) {
+  const auto count = static_cast<int64_t>(result.tokens.size());
+  const double prompt_rate = PerSecond(result.prompt_tokens, result.prompt_seconds);
+  // The first token comes from the prompt's logits.
+  const double decode_rate = PerSecond(count - 1, result.decode_seconds);
+  logger.Info(
+      absl::StrFormat("prompt: %d tokens in %.2f s (%.1f tokens/s); decode: %d tokens in %.2f s "
+                      "(%.1f tokens/s); %s",
+                      result.prompt_tokens, result.prompt_seconds, prompt_rate, count,
+                      result.decode_seconds, decode_rate, AbslView(StopReasonText(result.stop))));
+  if (!flags.json) return absl::OkStatus();
+  nlohmann::ordered_json json = {{"text", text},
+                                 {"tokens", result.tokens},
+                                 {"stop", StopReasonText(result.stop)},
+                                 {"prompt_tokens", result.prompt_tokens},
+                                 {"prompt_seconds", result.prompt_seconds},
+                                 {"prompt_tokens_per_s", prompt_rate},
+                                 {"decode_seconds", result.decode_seconds},
+                                 {"decode_tokens_per_s", decode_rate}};
+  return Print(json.dump() + "\n");
+}
+
+absl::Status Run(RunFlags& flags, CommandContext& context) {
+  RETURN_IF_ERROR(CheckSamplerOptions(flags.sampler));
+  flags.sampler.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : std::random_device{}();
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<LocalSession> session,
+      LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger));
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->tokenizer());
+  const std::string prompt = flags.prompt == "-" ? ReadStandardInput() : flags.prompt;
+  ASSIGN_OR_RETURN(std::vector<int32_t> tokens, tokenizer->Encode(prompt, EncodeOptions{}));
+  if (tokens.empty() && tokenizer->bos() >= 0) tokens.push_back(tokenizer->bos());
+  Sampler sampler(flags.sampler);
+  for (const int32_t token : tokens) sampler.Accept(token);
+
+  std::string text;
+  Utf8Stream stream;
+  absl::Status written;
+  const auto show = [&](const std::string& piece) {
+    text += piece;
+    if (!flags.json) written.Update(Print(piece));
+  };
+  GenerateCallbacks callbacks;
+  callbacks.choose = [&](absl::Span<const float> logits) { return sampler.Sample(logits); };
+  if (!flags.ignore_end) {
+    callbacks.ends = [&](int32_t token) { return tokenizer->IsEndOfGeneration(token); };
+  }
+  callbacks.emit = [&](int32_t token) {
+    sampler.Accept(token);
+    show(stream.Append(tokenizer->Piece(token, false)));
+    return written.ok();
+  };
+  ASSIGN_OR_RETURN(const GenerateResult result,
+                   Generate(session->runner(), context.clock, tokens, flags.count, callbacks));
+  show(stream.Finish());
+  if (!flags.json) written.Update(Print("\n"));
+  RETURN_IF_ERROR(written);
+  return Report(flags, result, text, context.logger);
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, CommandContext& context) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand("run", "continue a prompt");
+  command->footer(
+      "Example: weft run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.7 --seed 1");
+  AddModelFlags(*command, flags->model);
+  command->add_option("-p,--prompt", flags->prompt, "the prompt; - reads standard input")
+      ->required();
+  command->add_option("-n,--predict", flags->count, "most tokens to add; -1: until the end")
+      ->capture_default_str();
+  SamplerOptions& sampler = flags->sampler;
+  command->add_option("--temp", sampler.temperature, "temperature; 0: always the likeliest token")
+      ->capture_default_str();
+  command->add_option("--top-k", sampler.top_k, "keep the K likeliest tokens; 0: all")
+      ->capture_default_str();
+  command->add_option("--top-p", sampler.top_p, "keep tokens up to this probability mass; 1: all")
+      ->capture_default_str();
+  command
+      ->add_option("--min-p", sampler.min_p,
+                   "drop tokens below this share of the likeliest; 0: none")
+      ->capture_default_str();
+  command->add_option("--repeat-penalty", sampler.repeat_penalty, "weaken recent tokens; 1: off")
+      ->capture_default_str();
+  command
+      ->add_option("--repeat-last-n", sampler.penalty_window, "how many tokens are recent; -1: all")
+      ->capture_default_str();
+  command->add_option("--frequency-penalty", sampler.frequency_penalty, "per occurrence; 0: off")
+      ->capture_default_str();
+  command->add_option("--presence-penalty", sampler.presence_penalty, "once; 0: off")
+      ->capture_default_str();
+  command->add_option("-s,--seed", flags->seed, "seed of the sampler; -1: a random one")
+      ->capture_default_str();
+  command->add_flag("--ignore-eos", flags->ignore_end, "go on after the end-of-text token");
+  command->add_flag("--json", flags->json, "print one JSON object instead of the text");
+  command->callback(
+      [flags, &context] { context.action = [flags, &context] { return Run(*flags, context); }; });
+}
+
+}  // namespace weft

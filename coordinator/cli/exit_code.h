@@ -1,0 +1,13 @@
+// What the shell sees of a Status (decision 23): 0 success, 1 run-time failure, 2 bad input or
+// usage, 3 a worker was lost.
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace weft {
+
+inline constexpr int kExitUsage = 2;
+
+int ExitCode(const absl::Status& status);
+
+}  // namespace weft

@@ -1,0 +1,70 @@
+// Everything that a command needs to run a model in this process: file, model, device, tokenizer,
+// runner, built from flags.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/device/device.h"
+#include "common/gguf/gguf_file.h"
+#include "common/program/program_host.h"
+#include "coordinator/engine/model_runner.h"
+#include "coordinator/models/model.h"
+#include "coordinator/tokenizer/tokenizer.h"
+
+namespace weft {
+
+struct ModelFlags {
+  std::string model;
+  int64_t context = -1;  // -1: the command's default; 0: as the model was trained
+  int64_t ubatch = 512;
+  int32_t threads = 0;  // 0: one per processor that this process may use
+  std::string key_type = "f16";
+  std::string value_type = "f16";
+  std::string instruction_set;  // empty: the best
+};
+
+// Processors that this process may use.
+int32_t AvailableProcessors();
+
+class LocalSession {
+ public:
+  // Opens the file, checks it, loads the weights (with a progress bar). `default_context` counts
+  // where the flags say -1; it is lowered to what the model was trained for. Errors name file,
+  // field and what to do.
+  static absl::StatusOr<std::unique_ptr<LocalSession>> Open(const ModelFlags& flags,
+                                                            int64_t default_context,
+                                                            int64_t sequences, const Clock& clock,
+                                                            Logger& logger);
+  ~LocalSession();
+
+  const GgufFile& file() const { return *file_; }
+  const Model& model() const { return *model_; }
+  ModelRunner& runner() { return *runner_; }
+  Device& device() { return *device_; }
+  const Clock& clock() const { return clock_; }
+  int32_t threads() const { return threads_; }
+
+  // Made on first use: commands that work with ids alone need none. Errors: as Tokenizer::Create.
+  absl::StatusOr<const Tokenizer*> tokenizer();
+
+ private:
+  LocalSession(const Clock& clock, Logger& logger) : clock_(clock), logger_(logger) {}
+  absl::Status OpenDevice(const ModelFlags& flags);
+
+  const Clock& clock_;
+  Logger& logger_;
+  int32_t threads_ = 1;
+  std::unique_ptr<GgufFile> file_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<ProgramHost> host_;
+  std::unique_ptr<ModelRunner> runner_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
+
+}  // namespace weft

@@ -92,7 +92,7 @@ absl::StatusOr<absl::Span<const uint8_t>> GgufCursor::Bytes(const GgufField& fie
 
 absl::Status GgufCursor::Charge(const GgufField& field, int64_t bytes) {
   // A mapped file is far below 2^62 bytes, so the limit cannot overflow; what is charged may.
-  const int64_t limit = kGgufMemoryFactor * size() + kGgufMemoryAllowanceBytes;
+  const int64_t limit = kGgufMemoryFactor * size() + memory_allowance_bytes_;
   const std::optional<int64_t> sum = CheckedAdd(charged_bytes_, bytes);
   if (!sum || *sum > limit) {
     return Error(field, absl::StrCat(bytes, " bytes"),

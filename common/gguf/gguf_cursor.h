@@ -32,8 +32,9 @@ int64_t GgufStringCost(size_t length);
 class GgufCursor {
  public:
   // `bytes` (the whole file) and `file_name` must outlive this.
-  GgufCursor(absl::Span<const uint8_t> bytes, std::string_view file_name)
-      : bytes_(bytes), file_name_(file_name) {}
+  GgufCursor(absl::Span<const uint8_t> bytes, std::string_view file_name,
+             int64_t memory_allowance_bytes)
+      : bytes_(bytes), file_name_(file_name), memory_allowance_bytes_(memory_allowance_bytes) {}
 
   int64_t position() const { return position_; }
   int64_t remaining() const { return size() - position_; }
@@ -75,6 +76,7 @@ class GgufCursor {
 
   absl::Span<const uint8_t> bytes_;
   std::string_view file_name_;
+  int64_t memory_allowance_bytes_;
   int64_t position_ = 0;
   int64_t charged_bytes_ = 0;
 };

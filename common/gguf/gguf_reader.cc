@@ -205,8 +205,9 @@ absl::Status PlaceTensors(const GgufCursor& cursor, int64_t data_offset,
 
 }  // namespace
 
-absl::StatusOr<GgufContents> ReadGguf(absl::Span<const uint8_t> bytes, std::string_view file_name) {
-  GgufCursor cursor(bytes, file_name);
+absl::StatusOr<GgufContents> ReadGguf(absl::Span<const uint8_t> bytes, std::string_view file_name,
+                                      int64_t memory_allowance_bytes) {
+  GgufCursor cursor(bytes, file_name, memory_allowance_bytes);
   ASSIGN_OR_RETURN(const Counts counts, ReadHeader(cursor));
   GgufContents contents;
   contents.version = counts.version;

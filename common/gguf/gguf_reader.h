@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/gguf/gguf_format.h"
 #include "common/gguf/gguf_metadata.h"
 #include "common/tensor/tensor_layout.h"
 
@@ -36,6 +37,7 @@ struct GgufContents {
 // tensor names are UTF-8; string values are kept as the bytes they are. Errors: INVALID_ARGUMENT
 // "FILE: field 'F' = VALUE: why (at byte N)". Source: spec H.1 to H.3; the strict form of rules 4
 // to 8 and the lenient form of rule 11.
-absl::StatusOr<GgufContents> ReadGguf(absl::Span<const uint8_t> bytes, std::string_view file_name);
+absl::StatusOr<GgufContents> ReadGguf(absl::Span<const uint8_t> bytes, std::string_view file_name,
+                                      int64_t memory_allowance_bytes = kGgufMemoryAllowanceBytes);
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -42,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(const GgufMetadata&
   ASSIGN_OR_RETURN(const std::string_view model, metadata.String(kModelKey));
   if (model != "llama" && model != "gpt2") {
     return absl::UnimplementedError(absl::StrCat("key '", AbslView(kModelKey), "' = '",
-                                                 AbslView(model.substr(0, 64)),
+                                                 absl::CHexEscape(AbslView(model.substr(0, 64))),
                                                  "', known are 'llama' and 'gpt2'"));
   }
   ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Create(metadata));
@@ -88,8 +89,9 @@ absl::Status Tokenizer::InitializeBytePair(const GgufMetadata& metadata) {
   ASSIGN_OR_RETURN(const std::string pre, metadata.StringOr(kPreKey, "default"));
   const PreTokenizerRow* row = FindPreTokenizer(pre);
   if (row == nullptr) {
-    return absl::UnimplementedError(
-        absl::StrCat("key '", AbslView(kPreKey), "' = '", pre.substr(0, 64), "' is not known"));
+    return absl::UnimplementedError(absl::StrCat("key '", AbslView(kPreKey), "' = '",
+                                                 absl::CHexEscape(pre.substr(0, 64)),
+                                                 "' is not known"));
   }
   if (row->is_approximate) {
     warnings_.push_back(absl::StrCat("words are split only approximately as '", pre,

@@ -27,7 +27,7 @@ MAY_USE = {
     "coordinator/tokenizer": ["common/base", "common/tensor", "common/gguf"],
     "coordinator/models": ["common/base", "common/tensor", "common/graph", "common/gguf"],
     "coordinator/weights": ["common/base", "common/tensor", "common/graph", "common/gguf", "common/device",
-                            "coordinator/models"],
+                            "common/program", "coordinator/models"],
     "coordinator/kv_cache": ["common/base", "common/tensor", "common/graph", "common/device", "common/program"],
     "coordinator/scheduler": ["common/base", "common/tensor", "common/graph", "common/device", "common/program",
                               "common/collectives"],

@@ -1,0 +1,158 @@
+#include "common/cpu/limits/peak_loops.h"
+
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace weft {
+namespace {
+
+// Independent accumulators: enough to hide the latency of a multiply-add on two ports.
+constexpr int kChains = 10;
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) int64_t Int8Avx2(int64_t steps, int64_t* sink) {
+  const __m256i x = _mm256_set1_epi8(3), ones = _mm256_set1_epi16(1);
+  __m256i y = _mm256_set1_epi8(5);
+  __m256i sum[kChains] = {};
+  for (int64_t i = 0; i < steps; ++i) {
+    for (auto& chain : sum) {
+      asm volatile("" : "+x"(y));  // a new operand each time, as far as the compiler knows
+      chain = _mm256_add_epi32(chain, _mm256_madd_epi16(_mm256_maddubs_epi16(x, y), ones));
+    }
+  }
+  for (int i = 1; i < kChains; ++i) sum[0] = _mm256_add_epi32(sum[0], sum[i]);
+  *sink += _mm256_extract_epi32(sum[0], 0);
+  return steps * kChains * 64;
+}
+
+__attribute__((target("avx512f,avx512vnni"))) int64_t Int8Avx512(int64_t steps, int64_t* sink) {
+  const __m512i x = _mm512_set1_epi32(0x03030303);
+  __m512i y = _mm512_set1_epi32(0x05050505);
+  __m512i sum[kChains] = {};
+  for (int64_t i = 0; i < steps; ++i) {
+    for (auto& chain : sum) {
+      asm volatile("" : "+v"(y));
+      chain = _mm512_dpbusd_epi32(chain, x, y);
+    }
+  }
+  for (int i = 1; i < kChains; ++i) sum[0] = _mm512_add_epi32(sum[0], sum[i]);
+  *sink += _mm512_reduce_add_epi32(sum[0]);
+  return steps * kChains * 128;
+}
+
+__attribute__((target("avx2,fma"))) int64_t F32Avx2(int64_t steps, int64_t* sink) {
+  const __m256 x = _mm256_set1_ps(0.999f);
+  __m256 y = _mm256_set1_ps(1e-3f);
+  __m256 sum[kChains] = {};
+  for (int64_t i = 0; i < steps; ++i) {
+    for (auto& chain : sum) {
+      asm volatile("" : "+x"(y));
+      chain = _mm256_fmadd_ps(chain, x, y);
+    }
+  }
+  for (int i = 1; i < kChains; ++i) sum[0] = _mm256_add_ps(sum[0], sum[i]);
+  *sink += _mm256_cvtss_f32(sum[0]) > 0 ? 1 : 0;
+  return steps * kChains * 16;
+}
+
+__attribute__((target("avx512f"))) int64_t F32Avx512(int64_t steps, int64_t* sink) {
+  const __m512 x = _mm512_set1_ps(0.999f);
+  __m512 y = _mm512_set1_ps(1e-3f);
+  __m512 sum[kChains] = {};
+  for (int64_t i = 0; i < steps; ++i) {
+    for (auto& chain : sum) {
+      asm volatile("" : "+v"(y));
+      chain = _mm512_fmadd_ps(chain, x, y);
+    }
+  }
+  for (int i = 1; i < kChains; ++i) sum[0] = _mm512_add_ps(sum[0], sum[i]);
+  *sink += _mm512_cvtss_f32(sum[0]) > 0 ? 1 : 0;
+  return steps * kChains * 32;
+}
+
+__attribute__((target("avx2"))) int64_t ReadAvx2(const uint8_t* data, int64_t bytes) {
+  __m256i sum[2] = {};
+  for (int64_t i = 0; i < bytes; i += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(data + i + 2048), _MM_HINT_T0);
+    for (int j = 0; j < 2; ++j) {
+      const auto* at = reinterpret_cast<const __m256i*>(data + i + 32 * j);
+      sum[j] = _mm256_xor_si256(sum[j], _mm256_loadu_si256(at));
+    }
+  }
+  return _mm256_extract_epi64(_mm256_xor_si256(sum[0], sum[1]), 0);
+}
+#endif
+
+// Without vector code of our own: what the compiler makes of plain loops.
+int64_t Int8Plain(int64_t steps, int64_t* sink) {
+  int32_t sum[kChains] = {};
+  int32_t y = 5;
+  for (int64_t i = 0; i < steps; ++i) {
+    for (int32_t& chain : sum) {
+      asm volatile("" : "+r"(y));
+      chain += 3 * y;
+    }
+  }
+  for (const int32_t chain : sum) *sink += chain;
+  return steps * kChains * 2;
+}
+
+int64_t F32Plain(int64_t steps, int64_t* sink) {
+  float sum[kChains] = {};
+  for (int64_t i = 0; i < steps; ++i) {
+    for (float& chain : sum) chain = chain * 0.999f + 1e-3f;
+    asm volatile("" ::: "memory");
+  }
+  for (const float chain : sum) *sink += chain > 0 ? 1 : 0;
+  return steps * kChains * 2;
+}
+
+int64_t ReadPlain(const uint8_t* data, int64_t bytes) {
+  uint64_t sum[8] = {};
+  for (int64_t i = 0; i < bytes; i += 64) {
+    for (int j = 0; j < 8; ++j) {
+      uint64_t word = 0;
+      std::memcpy(&word, data + i + 8 * j, sizeof(word));
+      sum[j] ^= word;
+    }
+  }
+  uint64_t all = 0;
+  for (const uint64_t word : sum) all ^= word;
+  return static_cast<int64_t>(all);
+}
+
+}  // namespace
+
+int64_t Int8Loop(InstructionSet isa, int64_t steps, int64_t* sink) {
+#if defined(__x86_64__)
+  if (isa == InstructionSet::kAvx512) return Int8Avx512(steps, sink);
+  if (isa == InstructionSet::kAvx2) return Int8Avx2(steps, sink);
+#endif
+  static_cast<void>(isa);
+  return Int8Plain(steps, sink);
+}
+
+int64_t F32Loop(InstructionSet isa, int64_t steps, int64_t* sink) {
+#if defined(__x86_64__)
+  if (isa == InstructionSet::kAvx512) return F32Avx512(steps, sink);
+  if (isa == InstructionSet::kAvx2) return F32Avx2(steps, sink);
+#endif
+  static_cast<void>(isa);
+  return F32Plain(steps, sink);
+}
+
+int64_t ReadLoop(const uint8_t* data, int64_t bytes, int64_t* sink) {
+#if defined(__x86_64__)
+  if (IsSupported(InstructionSet::kAvx2)) {
+    *sink += ReadAvx2(data, bytes);
+    return bytes;
+  }
+#endif
+  *sink += ReadPlain(data, bytes);
+  return bytes;
+}
+
+}  // namespace weft

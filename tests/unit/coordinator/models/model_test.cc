@@ -1,0 +1,209 @@
+#include "coordinator/models/model.h"
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/base/absl_view.h"
+#include "coordinator/models/model_registry.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/editable_gguf.h"
+#include "tests/support/golden_model.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace weft {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string GoldenPath(const std::string& name) {
+  return TestDataFolder() + "/models/" + name + "/model.gguf";
+}
+
+// Opens a golden model after an edit.
+struct Edited {
+  TemporaryFolder folder;
+  std::unique_ptr<GgufFile> file;
+  absl::StatusOr<std::unique_ptr<Model>> model;
+
+  Edited(const std::string& name, const std::function<void(EditableGguf&)>& edit) {
+    EditableGguf gguf = EditableGguf::Read(GoldenPath(name));
+    edit(gguf);
+    auto opened = GgufFile::Open(gguf.Write(folder.File("edited.gguf")));
+    EXPECT_OK(opened);
+    file = *std::move(opened);
+    model = Model::Create(*file);
+  }
+};
+
+TEST(Model, BuildGraph_EveryShape_Verifies) {
+  for (const char* name : {"llama-plain", "llama-gqa", "llama-f16", "llama-moe", "llama3-rope",
+                           "qwen2", "qwen3", "qwen3moe"}) {
+    SCOPED_TRACE(name);
+    ASSERT_OK_AND_ASSIGN(const auto file, GgufFile::Open(GoldenPath(name)));
+    ASSERT_OK_AND_ASSIGN(const auto model, Model::Create(*file));
+    EXPECT_TRUE(model->weight_table().Unused().empty());
+    for (const int64_t tokens : {1, 2, 33}) {
+      for (const int64_t outputs : {int64_t{0}, int64_t{1}, tokens}) {
+        GraphShape shape;
+        shape.tokens = tokens;
+        shape.outputs = outputs;
+        shape.pages_per_sequence = 4;
+        shape.pages = 5;
+        ASSERT_OK_AND_ASSIGN(const ModelGraph graph, model->BuildGraph(shape));
+        EXPECT_OK(VerifyGraph(graph.graph));
+        if (outputs == 0) {
+          EXPECT_EQ(graph.logits, kNoNode);
+        } else {
+          const Extents want = {model->hyperparameters().n_vocab, outputs, 1, 1};
+          EXPECT_EQ(graph.graph.layout(graph.logits).ne, want);
+        }
+        ASSERT_OK_AND_ASSIGN(const ModelGraph again, model->BuildGraph(shape));
+        EXPECT_EQ(graph.graph, again.graph);
+      }
+    }
+  }
+}
+
+TEST(Model, BuildGraph_ImpossibleShape_IsAnError) {
+  ASSERT_OK_AND_ASSIGN(const auto file, GgufFile::Open(GoldenPath("llama-gqa")));
+  ASSERT_OK_AND_ASSIGN(const auto model, Model::Create(*file));
+  GraphShape shape;
+  shape.tokens = 2;
+  shape.outputs = 3;
+  EXPECT_THAT(model->BuildGraph(shape),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("3 outputs")));
+}
+
+TEST(Model, Create_UnknownArchitecture_ListsTheKnown) {
+  const Edited edited("llama-gqa", [](EditableGguf& gguf) {
+    gguf.metadata.Set("general.architecture", std::string("mamba"));
+  });
+  EXPECT_THAT(edited.model, StatusIs(absl::StatusCode::kUnimplemented,
+                                     AllOf(HasSubstr("'mamba'"), HasSubstr("llama, qwen2"))));
+}
+
+struct BadFile {
+  const char* what;
+  std::function<void(EditableGguf&)> edit;
+  absl::StatusCode code;
+  const char* text;
+};
+
+TEST(Model, Create_BadFiles_NameTheCulprit) {
+  const auto set = [](const char* key, GgufValue value) {
+    return [key, value](EditableGguf& gguf) { gguf.metadata.Set(key, value); };
+  };
+  const std::vector<BadFile> files = {
+      {"missing tensor", [](EditableGguf& g) { g.Remove("blk.1.ffn_up.weight"); },
+       absl::StatusCode::kNotFound, "missing tensor 'blk.1.ffn_up.weight'"},
+      {"wrong shape", set("llama.feed_forward_length", uint32_t{128}),
+       absl::StatusCode::kInvalidArgument, "'blk.0.ffn_gate.weight' has extents [48, 160]"},
+      {"no layers", set("llama.block_count", uint32_t{0}), absl::StatusCode::kInvalidArgument,
+       "'llama.block_count' is 0"},
+      {"absurd layers", set("llama.block_count", uint32_t{100000}),
+       absl::StatusCode::kInvalidArgument, "'llama.block_count' is 100000"},
+      {"heads that KV heads do not divide", set("llama.attention.head_count_kv", uint32_t{4}),
+       absl::StatusCode::kInvalidArgument, "4 KV heads do not divide 6 heads"},
+      {"no heads", set("llama.attention.head_count", uint32_t{0}),
+       absl::StatusCode::kInvalidArgument, "'llama.attention.head_count' is 0"},
+      {"text for a number", set("llama.embedding_length", std::string("48")),
+       absl::StatusCode::kInvalidArgument, "'llama.embedding_length' is string"},
+      {"odd rotary size", set("llama.rope.dimension_count", uint32_t{7}),
+       absl::StatusCode::kInvalidArgument, "'llama.rope.dimension_count' is 7"},
+      {"unknown scaling", set("llama.rope.scaling.type", std::string("spiral")),
+       absl::StatusCode::kInvalidArgument, "'spiral'"},
+      {"longrope", set("llama.rope.scaling.type", std::string("longrope")),
+       absl::StatusCode::kUnimplemented, "longrope"},
+      {"epsilon that is not a number", set("llama.attention.layer_norm_rms_epsilon", std::nanf("")),
+       absl::StatusCode::kInvalidArgument, "layer_norm_rms_epsilon"},
+      {"too few values per layer",
+       set("llama.attention.head_count", GgufArray(std::vector<uint32_t>{6})),
+       absl::StatusCode::kInvalidArgument, "has 1 values for 2 layers"},
+      {"a type without kernels",
+       [](EditableGguf& g) {
+         g.Remove("output.weight");
+         g.AddZeros("output.weight", DType::kF64, {48, 128, 1, 1});
+       },
+       absl::StatusCode::kUnimplemented, "'output.weight' has type F64"},
+      {"a norm that is not F32",
+       [](EditableGguf& g) {
+         g.Remove("output_norm.weight");
+         g.AddZeros("output_norm.weight", DType::kF16, {48, 1, 1, 1});
+       },
+       absl::StatusCode::kInvalidArgument, "'output_norm.weight' is F16, want F32"},
+      {"more experts used than there are",
+       [](EditableGguf& g) {
+         g.metadata.Set("llama.expert_count", uint32_t{2});
+         g.metadata.Set("llama.expert_used_count", uint32_t{3});
+       },
+       absl::StatusCode::kInvalidArgument, "'llama.expert_used_count' is 3"},
+  };
+  for (const BadFile& bad : files) {
+    SCOPED_TRACE(bad.what);
+    const Edited edited("llama-gqa", bad.edit);
+    EXPECT_THAT(edited.model, StatusIs(bad.code, HasSubstr(bad.text)));
+  }
+}
+
+TEST(Model, Create_ExtraTensor_IsListedAsUnused) {
+  const Edited edited("llama-gqa", [](EditableGguf& gguf) {
+    gguf.AddZeros("v.patch_embd.weight", DType::kF32, {4, 1, 1, 1});
+  });
+  ASSERT_OK(edited.model);
+  EXPECT_THAT((*edited.model)->weight_table().Unused(),
+              testing::ElementsAre("v.patch_embd.weight"));
+}
+
+TEST(Model, RopeParameters_FollowTheScaling) {
+  const auto rope = [](const std::function<void(EditableGguf&)>& edit) {
+    const Edited edited("llama-gqa", edit);
+    EXPECT_OK(edited.model);
+    return (*edited.model)->hyperparameters().rope;
+  };
+  const RopeAttributes plain = rope([](EditableGguf&) {});
+  EXPECT_EQ(plain.frequency_scale, 1);
+  EXPECT_EQ(plain.extrapolation, 0);
+  EXPECT_EQ(plain.attention_factor, 1);
+
+  const RopeAttributes linear = rope([](EditableGguf& g) {
+    g.metadata.Set("llama.rope.scaling.type", std::string("linear"));
+    g.metadata.Set("llama.rope.scaling.factor", 4.0f);
+  });
+  EXPECT_EQ(linear.frequency_scale, 0.25f);
+  EXPECT_EQ(linear.extrapolation, 0);
+
+  const RopeAttributes none = rope([](EditableGguf& g) {
+    g.metadata.Set("llama.rope.scaling.type", std::string("none"));
+    g.metadata.Set("llama.rope.scaling.factor", 4.0f);
+  });
+  EXPECT_EQ(none.frequency_scale, 1);
+
+  // Spec M.1: after the cancellation the factor is 1, since the op multiplies by 1 + 0.1 ln(32)
+  // itself.
+  const RopeAttributes yarn = rope([](EditableGguf& g) {
+    g.metadata.Set("llama.rope.scaling.type", std::string("yarn"));
+    g.metadata.Set("llama.rope.scaling.factor", 32.0f);
+    g.metadata.Set("llama.rope.scaling.original_context_length", uint32_t{4096});
+  });
+  EXPECT_EQ(yarn.frequency_scale, 1.0f / 32);
+  EXPECT_EQ(yarn.extrapolation, 1);
+  EXPECT_EQ(yarn.original_context, 4096);
+  EXPECT_NEAR(yarn.attention_factor, 1.0f, 1e-6);
+}
+
+TEST(Registry, Names_AreUniqueAndComplete) {
+  for (const Architecture& architecture : AllArchitectures()) {
+    EXPECT_EQ(FindArchitecture(architecture.name), &architecture);
+    EXPECT_NE(architecture.refine, nullptr);
+    EXPECT_NE(architecture.declare, nullptr);
+    EXPECT_NE(architecture.build, nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -39,8 +39,9 @@ __attribute__((target("avx512f,avx512vnni,avx2"))) int64_t Int8Avx512(int64_t st
     }
   }
   for (int i = 1; i < kChains; ++i) sum[0] = _mm512_add_epi32(sum[0], sum[i]);
-  // Not _mm512_reduce_add_epi32: g++-12 warns inside its own header.
-  *sink += _mm256_extract_epi32(_mm512_castsi512_si256(sum[0]), 0);
+  int32_t lanes[16];  // by memory: g++-12 warns inside its own header about the shorter ways
+  _mm512_storeu_si512(lanes, sum[0]);
+  *sink += lanes[0];
   return steps * kChains * 128;
 }
 
@@ -70,7 +71,9 @@ __attribute__((target("avx512f"))) int64_t F32Avx512(int64_t steps, int64_t* sin
     }
   }
   for (int i = 1; i < kChains; ++i) sum[0] = _mm512_add_ps(sum[0], sum[i]);
-  *sink += _mm512_cvtss_f32(sum[0]) > 0 ? 1 : 0;
+  float lanes[16];
+  _mm512_storeu_ps(lanes, sum[0]);
+  *sink += lanes[0] > 0 ? 1 : 0;
   return steps * kChains * 32;
 }
 

@@ -68,14 +68,15 @@ class Compiler {
       if (from == device) continue;
       WEFT_CHECK(node.op == Op::kCopy);
       const int32_t event = program_.event_count++;
-      program_.streams[from].commands.push_back(RecordCommand{event});
-      commands.push_back(WaitCommand{event});
-      commands.push_back(CopyCommand{id, program_.places[Index(source)], program_.places[Index(id)],
-                                     *ByteExtent(program_.graph.layout(id))});
+      program_.streams[from].commands.emplace_back(RecordCommand{event});
+      commands.emplace_back(WaitCommand{event});
+      commands.emplace_back(CopyCommand{id, program_.places[Index(source)],
+                                        program_.places[Index(id)],
+                                        *ByteExtent(program_.graph.layout(id))});
       return;
     }
     if (commands.empty() || !std::holds_alternative<ComputeCommand>(commands.back())) {
-      commands.push_back(ComputeCommand{});
+      commands.emplace_back(ComputeCommand{});
     }
     std::get<ComputeCommand>(commands.back()).nodes.push_back(id);
   }

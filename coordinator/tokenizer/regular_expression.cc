@@ -126,7 +126,7 @@ absl::Status SplitPiece(const pcre2_code* code, std::string_view piece, const Ma
 
 struct RegularExpression::State {
   struct CodeDeleter {
-    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+    void operator()(pcre2_code* compiled) const { pcre2_code_free(compiled); }
   };
   std::unique_ptr<pcre2_code, CodeDeleter> code;
   RegularExpressionMode mode = RegularExpressionMode::kFast;

@@ -1,7 +1,6 @@
 #include "coordinator/tokenizer/special_tokens.h"
 
 #include <algorithm>
-#include <map>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -30,37 +29,42 @@ struct ComesLater {
   }
 };
 
-// The parts of the text that are taken, by start.
-class TakenIntervals {
- public:
-  struct Interval {
-    size_t end = 0;  // with white space that is dropped
-    TokenId id = kNoToken;
-  };
-
-  void Take(size_t start, Interval interval) { intervals_.emplace(start, interval); }
-  bool Covers(size_t position) const {
-    const auto after = intervals_.upper_bound(position);
-    return after != intervals_.begin() && std::prev(after)->second.end > position;
-  }
-  // Start of the first interval at or after `position`; `none` if there is none.
-  size_t NextStart(size_t position, size_t none) const {
-    const auto next = intervals_.lower_bound(position);
-    return next == intervals_.end() ? none : next->first;
-  }
-  const std::map<size_t, Interval>& intervals() const { return intervals_; }
-
- private:
-  std::map<size_t, Interval> intervals_;
+// A token that was found, and the white space that is dropped with it.
+struct Found {
+  size_t start = 0;
+  size_t end = 0;
+  TokenId id = kNoToken;
 };
 
-std::vector<TextFragment> CutFragments(std::string_view text, const TakenIntervals& taken) {
+// Which bytes of the text are taken. A byte each: looking along a token is cheaper than a search.
+class TakenBytes {
+ public:
+  explicit TakenBytes(size_t size) : taken_(size, 0) {}
+
+  bool IsTaken(size_t position) const { return taken_[position] != 0; }
+  void Take(size_t start, size_t end) {
+    for (size_t position = start; position < end; ++position) taken_[position] = 1;
+  }
+  // The first taken byte of [start, end); `end` if all are free.
+  size_t FirstTaken(size_t start, size_t end) const {
+    size_t position = start;
+    while (position < end && !IsTaken(position)) ++position;
+    return position;
+  }
+
+ private:
+  std::vector<uint8_t> taken_;
+};
+
+std::vector<TextFragment> CutFragments(std::string_view text, std::vector<Found> found) {
+  std::sort(found.begin(), found.end(),
+            [](const Found& a, const Found& b) { return a.start < b.start; });
   std::vector<TextFragment> fragments;
   size_t done = 0;
-  for (const auto& [start, interval] : taken.intervals()) {
-    if (start > done) fragments.push_back({.raw = text.substr(done, start - done)});
-    fragments.push_back({.token = interval.id});
-    done = interval.end;
+  for (const Found& token : found) {
+    if (token.start > done) fragments.push_back({.raw = text.substr(done, token.start - done)});
+    fragments.push_back({.token = token.id});
+    done = token.end;
   }
   if (done < text.size()) fragments.push_back({.raw = text.substr(done)});
   return fragments;
@@ -142,13 +146,14 @@ std::vector<TextFragment> SpecialTokens::Partition(std::string_view text,
   }
   std::priority_queue<Candidate, std::vector<Candidate>, ComesLater> queue(ComesLater(),
                                                                            std::move(candidates));
-  TakenIntervals taken;
+  TakenBytes taken(queue.empty() ? 0 : text.size());
+  std::vector<Found> found;
   while (!queue.empty()) {
     const Candidate candidate = queue.top();
     queue.pop();
-    if (taken.Covers(candidate.start)) continue;
+    if (taken.IsTaken(candidate.start)) continue;
     const size_t end = candidate.start + candidate.length;
-    const size_t limit = taken.NextStart(candidate.start, text.size());
+    const size_t limit = taken.FirstTaken(candidate.start, end);
     if (limit < end) {
       // Something longer took the end of it; what is left may hold a shorter token.
       const Entry shorter =
@@ -157,13 +162,14 @@ std::vector<TextFragment> SpecialTokens::Partition(std::string_view text,
       continue;
     }
     size_t taken_end = end;
-    while (StripsRight(candidate.id) && taken_end < limit &&
+    while (StripsRight(candidate.id) && taken_end < text.size() && !taken.IsTaken(taken_end) &&
            absl::ascii_isspace(static_cast<unsigned char>(text[taken_end]))) {
       ++taken_end;
     }
-    taken.Take(candidate.start, {taken_end, candidate.id});
+    taken.Take(candidate.start, taken_end);
+    found.push_back({candidate.start, taken_end, candidate.id});
   }
-  return CutFragments(text, taken);
+  return CutFragments(text, std::move(found));
 }
 
 }  // namespace weft

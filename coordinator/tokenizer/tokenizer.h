@@ -82,6 +82,11 @@ class Tokenizer {
   bool adds_space_prefix() const { return adds_space_prefix_; }
   // The convention of the model's own tokenizer; nothing here applies it by itself.
   bool cleans_up_spaces() const { return cleans_up_spaces_; }
+  // True if `ids` begin with two bos: the text had one, and Encode() put another before it. Models
+  // do not expect that; callers warn.
+  bool HasDoubleBos(absl::Span<const TokenId> ids) const {
+    return bos_ != kNoToken && ids.size() > 1 && ids[0] == bos_ && ids[1] == bos_;
+  }
   // True for tokens after which nothing more is to be generated.
   // Source: spec chapter I.6.
   bool IsEndOfGeneration(TokenId id) const { return end_of_generation_.contains(id); }

@@ -42,37 +42,43 @@ absl::Status CheckOptions(const TokenizeOptions& options) {
   return absl::InvalidArgumentError("want exactly one of -p TEXT, -f FILE and --detokenize IDS");
 }
 
-absl::StatusOr<std::string> Format(const Tokenizer& tokenizer, const TokenizeOptions& options) {
+absl::StatusOr<TokenizeOutput> Convert(const Tokenizer& tokenizer, const TokenizeOptions& options) {
   if (options.detokenize.has_value()) {
-    return FormatDetokenized(tokenizer, *options.detokenize, options);
+    return Detokenize(tokenizer, *options.detokenize, options);
   }
-  if (options.text.has_value()) return FormatTokenized(tokenizer, *options.text, options);
+  if (options.text.has_value()) return Tokenize(tokenizer, *options.text, options);
   ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> file, MappedFile::Open(*options.file_path));
   const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
                               file->bytes().size());
-  return FormatTokenized(tokenizer, text, options);
+  return Tokenize(tokenizer, text, options);
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> FormatTokenized(const Tokenizer& tokenizer, std::string_view text,
-                                            const TokenizeOptions& options) {
+absl::StatusOr<TokenizeOutput> Tokenize(const Tokenizer& tokenizer, std::string_view text,
+                                        const TokenizeOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<TokenId> ids,
                    tokenizer.Encode(text, {.add_special = !options.no_special,
                                            .parse_special = !options.no_special}));
-  if (options.json) return absl::StrCat("{\"ids\":[", absl::StrJoin(ids, ","), "]}\n");
-  return absl::StrCat(absl::StrJoin(ids, " "), "\n");
+  TokenizeOutput output;
+  output.text = options.json ? absl::StrCat("{\"ids\":[", absl::StrJoin(ids, ","), "]}\n")
+                             : absl::StrCat(absl::StrJoin(ids, " "), "\n");
+  if (tokenizer.HasDoubleBos(ids)) {
+    output.warnings.push_back(
+        "the text begins with the token that is put before it: now there are two");
+  }
+  return output;
 }
 
-absl::StatusOr<std::string> FormatDetokenized(const Tokenizer& tokenizer, std::string_view ids,
-                                              const TokenizeOptions& options) {
+absl::StatusOr<TokenizeOutput> Detokenize(const Tokenizer& tokenizer, std::string_view ids,
+                                          const TokenizeOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<TokenId> parsed, ParseIds(tokenizer, ids));
   const std::string text = tokenizer.Decode(
       parsed, {.remove_special = options.no_special, .render_special = !options.no_special});
-  if (options.json) {
-    return absl::StrCat(nlohmann::json{{"text", ReplaceInvalidUtf8(text)}}.dump(), "\n");
-  }
-  return absl::StrCat(text, "\n");
+  TokenizeOutput output;
+  output.text = options.json ? nlohmann::json{{"text", ReplaceInvalidUtf8(text)}}.dump() : text;
+  output.text.push_back('\n');
+  return output;
 }
 
 absl::StatusOr<TokenizeOutput> RunTokenize(const TokenizeOptions& options) {
@@ -83,9 +89,9 @@ absl::StatusOr<TokenizeOutput> RunTokenize(const TokenizeOptions& options) {
     return absl::Status(tokenizer.status().code(),
                         absl::StrCat("'", options.model_path, "': ", tokenizer.status().message()));
   }
-  TokenizeOutput output;
-  ASSIGN_OR_RETURN(output.text, Format(**tokenizer, options));
-  output.warnings = (*tokenizer)->warnings();
+  ASSIGN_OR_RETURN(TokenizeOutput output, Convert(**tokenizer, options));
+  output.warnings.insert(output.warnings.begin(), (*tokenizer)->warnings().begin(),
+                         (*tokenizer)->warnings().end());
   return output;
 }
 

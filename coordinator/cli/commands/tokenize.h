@@ -36,13 +36,10 @@ struct TokenizeOutput {
 // vocabulary, and files that are not models; NOT_FOUND for missing files.
 absl::StatusOr<TokenizeOutput> RunTokenize(const TokenizeOptions& options);
 
-// The same with a tokenizer that is there already: `text` to ids, in the command's format.
-absl::StatusOr<std::string> FormatTokenized(const Tokenizer& tokenizer, std::string_view text,
-                                            const TokenizeOptions& options);
-
-// And ids to text.
-// Errors: INVALID_ARGUMENT for what is not an id of the vocabulary.
-absl::StatusOr<std::string> FormatDetokenized(const Tokenizer& tokenizer, std::string_view ids,
-                                              const TokenizeOptions& options);
+// The same with a tokenizer that is there already; its own warnings are left out.
+absl::StatusOr<TokenizeOutput> Tokenize(const Tokenizer& tokenizer, std::string_view text,
+                                        const TokenizeOptions& options);
+absl::StatusOr<TokenizeOutput> Detokenize(const Tokenizer& tokenizer, std::string_view ids,
+                                          const TokenizeOptions& options);
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 namespace weft {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -39,7 +40,10 @@ TEST(TokenizeTest, Text_IdsOnOneLineOrJson) {
 
 TEST(TokenizeTest, NoSpecial_NeitherAddsNorParses) {
   EXPECT_EQ(RunModel({.text = "the", .no_special = true}), "5\n");
-  EXPECT_EQ(RunModel({.text = "<s>"}), "1 1\n");
+  const auto double_bos = RunTokenize({.model_path = ModelPath("llama-plain"), .text = "<s>"});
+  ASSERT_OK(double_bos);
+  EXPECT_EQ(double_bos->text, "1 1\n");
+  EXPECT_THAT(double_bos->warnings, ElementsAre(HasSubstr("now there are two")));
   EXPECT_EQ(RunModel({.text = "<|im_end|>"}, "qwen2"), "127\n");
   const std::string literal = RunModel({.text = "(im)end", .no_special = true}, "qwen2");
   EXPECT_THAT(literal, ::testing::Not(HasSubstr("127")));

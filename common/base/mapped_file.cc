@@ -16,7 +16,7 @@ namespace {
 
 absl::Status FileError(const std::string& path, const char* what) {
   const int error = errno;
-  const absl::Status status = absl::ErrnoToStatus(error, absl::StrCat(path, ": cannot ", what));
+  absl::Status status = absl::ErrnoToStatus(error, absl::StrCat(path, ": cannot ", what));
   // A path that can never work is the caller's mistake; Abseil has no code for it.
   if (error != ELOOP && error != ENAMETOOLONG) return status;
   return absl::InvalidArgumentError(status.message());

@@ -145,11 +145,10 @@ absl::Status CheckPart(const Part& first, const Part& part, const SplitKeys& wan
 // All parts of the set that `opened`, whose keys are `keys`, is one of.
 absl::StatusOr<std::vector<Part>> OpenParts(Part opened, const std::string& prefix,
                                             const SplitKeys& keys) {
-  std::vector<Part> parts;
+  std::vector<Part> parts(keys.count);
+  parts[keys.number] = std::move(opened);
   for (int64_t i = 0; i < keys.count; ++i) {
-    if (i == keys.number) {
-      parts.push_back(std::move(opened));
-    } else {
+    if (i != keys.number) {
       const std::string path = GgufSplitPath(prefix, i, keys.count);
       absl::StatusOr<Part> part = OpenPart(path);
       if (absl::IsNotFound(part.status())) {
@@ -158,13 +157,13 @@ absl::StatusOr<std::vector<Part>> OpenParts(Part opened, const std::string& pref
                                                 " of a split model"));
       }
       if (!part.ok()) return part.status();
-      parts.push_back(*std::move(part));
+      parts[i] = *std::move(part);
     }
     SplitKeys wanted = keys;
     wanted.number = i;
-    RETURN_IF_ERROR(CheckPart(parts.front(), parts.back(), wanted));
+    RETURN_IF_ERROR(CheckPart(parts[0], parts[i], wanted));
     // Only the first part's metadata is kept.
-    if (i > 0) parts.back().contents.metadata = GgufMetadata();
+    if (i > 0) parts[i].contents.metadata = GgufMetadata();
   }
   return parts;
 }

@@ -90,7 +90,7 @@ TEST(CondVar, Notification_WakesAndDeadlineEndsTheWait) {
   {
     MutexLock lock(mutex);
     while (!ready) condition.Wait(mutex);
-    EXPECT_FALSE(condition.WaitUntil(mutex, std::chrono::steady_clock::now()));
+    EXPECT_FALSE(condition.WaitUntil(mutex, SystemClock().Now()));
   }
   waker.join();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace weft {
@@ -19,6 +20,14 @@ inline std::optional<int64_t> CheckedMultiply(int64_t a, int64_t b) {
   int64_t result = 0;
   if (__builtin_mul_overflow(a, b, &result)) return std::nullopt;
   return result;
+}
+
+// a + b and a * b of values >= 0, or the largest int64_t where that overflows: for estimates.
+inline int64_t SaturatingAdd(int64_t a, int64_t b) {
+  return CheckedAdd(a, b).value_or(std::numeric_limits<int64_t>::max());
+}
+inline int64_t SaturatingMultiply(int64_t a, int64_t b) {
+  return CheckedMultiply(a, b).value_or(std::numeric_limits<int64_t>::max());
 }
 
 // The smallest multiple of `alignment` (> 0) that is >= value (>= 0), or nothing on overflow.

@@ -61,6 +61,9 @@ absl::Status CheckNode(const Graph& graph, NodeId id,
     return absl::InvalidArgumentError("unknown type");
   }
   if (node.op == Op::kLeaf) return CheckLeaf(node, leafs);
+  if (node.sources.size() > static_cast<size_t>(kMaxSources)) {
+    return absl::InvalidArgumentError(absl::StrCat(node.sources.size(), " sources"));
+  }
   for (const NodeId source : node.sources) {
     if (Index(source) < 0 || Index(source) >= Index(id)) {
       return absl::InvalidArgumentError(

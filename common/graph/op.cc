@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "common/base/checked_math.h"
 #include "common/graph/shape_inference/rules.h"
 
 namespace weft {
@@ -55,19 +56,19 @@ constexpr std::array<OpInfo, kOpCount> kTable = {{
     {Op::kMul, "mul", 2, 2, kNone, false, true, false, infer::Binary, infer::StreamCost},
     {Op::kDiv, "div", 2, 2, kNone, false, true, false, infer::Binary, infer::StreamCost},
     {Op::kAddId, "add_id", 3, 3, kNone, false, true, false, infer::AddId, infer::StreamCost},
-    {Op::kScale, "scale", 1, 1, AttributeIndex<ScaleAttributes>(), false, true, false,
-     infer::Elementwise, infer::StreamCost},
-    {Op::kClamp, "clamp", 1, 1, AttributeIndex<ClampAttributes>(), false, true, false,
-     infer::Elementwise, infer::StreamCost},
-    {Op::kUnary, "unary", 1, 1, AttributeIndex<UnaryAttributes>(), false, true, false,
-     infer::Elementwise, infer::StreamCost},
+    {Op::kScale, "scale", 1, 1, AttributeIndex<ScaleAttributes>(), false, true, false, infer::Scale,
+     infer::StreamCost},
+    {Op::kClamp, "clamp", 1, 1, AttributeIndex<ClampAttributes>(), false, true, false, infer::Clamp,
+     infer::StreamCost},
+    {Op::kUnary, "unary", 1, 1, AttributeIndex<UnaryAttributes>(), false, true, false, infer::Unary,
+     infer::StreamCost},
     {Op::kGlu, "glu", 1, 2, AttributeIndex<GluAttributes>(), false, false, false, infer::Glu,
      infer::StreamCost},
     {Op::kNorm, "norm", 1, 2, kNorm, false, true, false, infer::RowNorm, infer::StreamCost},
     {Op::kRmsNorm, "rms_norm", 1, 2, kNorm, false, true, false, infer::RowNorm, infer::StreamCost},
     {Op::kL2Norm, "l2_norm", 1, 1, kNorm, false, true, false, infer::RowNorm, infer::StreamCost},
     {Op::kSoftMax, "soft_max", 1, 1, AttributeIndex<SoftMaxAttributes>(), false, true, false,
-     infer::RowNorm, infer::StreamCost},
+     infer::SoftMax, infer::StreamCost},
     {Op::kSumRows, "sum_rows", 1, 1, kNone, false, false, false, infer::ReduceRows,
      infer::StreamCost},
     {Op::kMean, "mean", 1, 1, kNone, false, false, false, infer::ReduceRows, infer::StreamCost},
@@ -144,8 +145,9 @@ OpCost StreamCost(const OpAttributes&, Sources sources, const TensorLayout& resu
   OpCost cost;
   cost.flops = ElementCount(result);
   cost.bytes_written = RowCount(result) * RowByteSize(result);
-  for (const TensorLayout& source : sources)
-    cost.bytes_read += RowCount(source) * RowByteSize(source);
+  for (const TensorLayout& source : sources) {
+    cost.bytes_read = SaturatingAdd(cost.bytes_read, RowCount(source) * RowByteSize(source));
+  }
   return cost;
 }
 

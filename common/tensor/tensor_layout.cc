@@ -1,5 +1,7 @@
 #include "common/tensor/tensor_layout.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
@@ -12,12 +14,14 @@ absl::StatusOr<TensorLayout> PackedLayout(DType dtype, const Extents& ne) {
     return absl::InvalidArgumentError(absl::StrCat(
         AbslView(DTypeName(dtype)), " tensor of extents ", ExtentsText(ne), ": ", why));
   };
-  int64_t elements = 1;
+  // An extent of 0 counts as 1, so that the product of any of the extents fits, in any order, also
+  // in bytes: an empty tensor can be permuted into one whose rows are not empty.
+  int64_t bytes = GetDTypeInfo(dtype).block_bytes;
   for (const int64_t extent : ne) {
     if (extent < 0) return bad("negative extent");
-    const std::optional<int64_t> product = CheckedMultiply(elements, extent);
+    const std::optional<int64_t> product = CheckedMultiply(bytes, std::max<int64_t>(extent, 1));
     if (!product) return bad("too many elements");
-    elements = *product;
+    bytes = *product;
   }
   const std::optional<int64_t> row = RowBytes(dtype, ne[0]);
   if (!row) return bad("row is not a multiple of the type's block");

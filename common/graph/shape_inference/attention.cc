@@ -35,7 +35,13 @@ Result Rope(const OpAttributes& attributes, Sources sources) {
   if (rope.dimensions < 2 || rope.dimensions % 2 != 0 || rope.dimensions > x[0]) {
     return Bad(absl::StrCat("rotates ", rope.dimensions, " of ", x[0], " elements"));
   }
-  if (!(rope.base > 0) || !(rope.frequency_scale > 0)) return Bad("base and scale must be > 0");
+  RETURN_IF_ERROR(NeedFinite({rope.base, rope.frequency_scale, rope.extrapolation,
+                              rope.attention_factor, rope.beta_fast, rope.beta_slow}));
+  if (rope.base <= 0 || rope.frequency_scale <= 0) return Bad("base and scale must be > 0");
+  if (rope.extrapolation != 0 &&
+      (rope.original_context < 1 || rope.beta_fast <= 0 || rope.beta_slow <= 0)) {
+    return Bad(absl::StrCat("YaRN over a context of ", rope.original_context));
+  }
   const bool sections = rope.kind == RopeKind::kSections || rope.kind == RopeKind::kInterleaved;
   if (sections) {
     int64_t sum = 0;
@@ -65,6 +71,8 @@ Result KvStore(const OpAttributes&, Sources sources) {
 
 Result PagedAttention(const OpAttributes& attributes, Sources sources) {
   const auto& attention = std::get<PagedAttentionAttributes>(attributes);
+  RETURN_IF_ERROR(NeedFinite({attention.scale, attention.softcap}));
+  if (attention.softcap < 0) return Bad(absl::StrCat("softcap ", attention.softcap));
   const bool own_values = attention.value_dimensions == 0;
   const int table = own_values ? 3 : 2;
   const int want = table + 3 + (attention.has_sinks ? 1 : 0) + (attention.has_slopes ? 1 : 0);
@@ -141,13 +149,16 @@ OpCost AttentionCost(const OpAttributes& attributes, Sources sources, const Tens
   const bool own_values = attention.value_dimensions == 0;
   const TensorLayout& q = sources[0];
   const TensorLayout& table = sources[own_values ? 3 : 2];
-  int64_t positions = table.ne[0] * kPageTokens;
+  int64_t positions = SaturatingMultiply(table.ne[0], kPageTokens);
   if (attention.window_kind != WindowKind::kNone) positions = std::min(positions, attention.window);
-  const int64_t page_bytes = sources[1].nb[3] + (own_values ? sources[2].nb[3] : 0);
-  const int64_t pages = CeilDivide(positions, kPageTokens) * std::min(q.ne[2], table.ne[1]);
+  const int64_t page_bytes =
+      SaturatingAdd(sources[1].nb[3], own_values ? sources[2].nb[3] : int64_t{0});
+  const int64_t pages =
+      SaturatingMultiply(positions / kPageTokens + 1, std::min(q.ne[2], table.ne[1]));
   OpCost cost;
-  cost.flops = 2 * positions * (ElementCount(q) + ElementCount(result));
-  cost.bytes_read = pages * page_bytes + ElementCount(q) * 4;
+  cost.flops =
+      SaturatingMultiply(positions, 2 * SaturatingAdd(ElementCount(q), ElementCount(result)));
+  cost.bytes_read = SaturatingAdd(SaturatingMultiply(pages, page_bytes), ElementCount(q) * 4);
   cost.bytes_written = ElementCount(result) * 4;
   return cost;
 }

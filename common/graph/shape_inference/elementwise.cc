@@ -18,7 +18,7 @@ Result Binary(const OpAttributes&, Sources sources) {
 Result AddId(const OpAttributes&, Sources sources) {
   RETURN_IF_ERROR(NeedF32Rows(sources, 0));
   RETURN_IF_ERROR(NeedF32Rows(sources, 1));
-  RETURN_IF_ERROR(NeedDType(sources, 2, DType::kI32));
+  RETURN_IF_ERROR(NeedI32Rows(sources, 2));
   const Extents& x = sources[0].ne;
   const Extents& bias = sources[1].ne;
   if (x[3] != 1 || bias[0] != x[0] || bias[2] != 1 || bias[3] != 1) {
@@ -33,13 +33,40 @@ Result Elementwise(const OpAttributes&, Sources sources) {
   return PackedLayout(DType::kF32, sources[0].ne);
 }
 
+Result Scale(const OpAttributes& attributes, Sources sources) {
+  const auto& scale = std::get<ScaleAttributes>(attributes);
+  RETURN_IF_ERROR(NeedFinite({scale.factor, scale.bias}));
+  return Elementwise(attributes, sources);
+}
+
+Result Clamp(const OpAttributes& attributes, Sources sources) {
+  // Either bound may be infinite; a NaN fails the comparison.
+  const auto& clamp = std::get<ClampAttributes>(attributes);
+  if (!(clamp.low <= clamp.high)) {
+    return Bad(absl::StrCat("bounds ", clamp.low, " and ", clamp.high));
+  }
+  return Elementwise(attributes, sources);
+}
+
+Result Unary(const OpAttributes& attributes, Sources sources) {
+  if (static_cast<int>(std::get<UnaryAttributes>(attributes).kind) >= kUnaryKindCount) {
+    return Bad("unknown kind");
+  }
+  return Elementwise(attributes, sources);
+}
+
 Result Glu(const OpAttributes& attributes, Sources sources) {
+  const auto& glu = std::get<GluAttributes>(attributes);
+  if (glu.kind > GluKind::kSwigluOai) return Bad("unknown kind");
+  RETURN_IF_ERROR(NeedFinite({glu.alpha, glu.limit}));
+  // The second half of the gate is clamped to [-limit, limit].
+  if (glu.limit < 0) return Bad(absl::StrCat("limit ", glu.limit));
   RETURN_IF_ERROR(NeedF32Rows(sources, 0));
   Extents ne = sources[0].ne;
   if (sources.size() == 2) {
     RETURN_IF_ERROR(NeedF32Rows(sources, 1));
     RETURN_IF_ERROR(NeedExtents(sources, 1, ne));
-    if (std::get<GluAttributes>(attributes).swapped) return Bad("swapped is for one source");
+    if (glu.swapped) return Bad("swapped is for one source");
   } else {
     if (ne[0] % 2 != 0) return Bad(absl::StrCat("rows of ", ne[0], " have no halves"));
     ne[0] /= 2;

@@ -1,6 +1,7 @@
 // Shape rules and costs of the products (spec 0.2 and 0.3).
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "common/graph/shape_inference/rules.h"
 
@@ -37,7 +38,7 @@ Result MulMat(const OpAttributes&, Sources sources) {
 
 Result MulMatId(const OpAttributes&, Sources sources) {
   RETURN_IF_ERROR(NeedMatrix(sources));
-  RETURN_IF_ERROR(NeedDType(sources, 2, DType::kI32));
+  RETURN_IF_ERROR(NeedI32Rows(sources, 2));
   const Extents& a = sources[0].ne;
   const Extents& b = sources[1].ne;
   const Extents& ids = sources[2].ne;
@@ -60,7 +61,7 @@ Result SolveTri(const OpAttributes&, Sources sources) {
 
 OpCost MulMatCost(const OpAttributes& attributes, Sources sources, const TensorLayout& result) {
   OpCost cost = StreamCost(attributes, sources, result);
-  cost.flops = 2 * sources[0].ne[0] * ElementCount(result);
+  cost.flops = SaturatingMultiply(2 * sources[0].ne[0], ElementCount(result));
   return cost;
 }
 
@@ -69,7 +70,10 @@ OpCost MulMatIdCost(const OpAttributes& attributes, Sources sources, const Tenso
   // At most as many experts are read as there are choices.
   const TensorLayout& experts = sources[0];
   const int64_t choices = ElementCount(sources[2]);
-  if (choices < experts.ne[2]) cost.bytes_read -= (experts.ne[2] - choices) * experts.nb[2];
+  if (choices < experts.ne[2]) {
+    const int64_t rows = experts.ne[1] * RowByteSize(experts);
+    cost.bytes_read -= (experts.ne[2] - choices) * rows;
+  }
   return cost;
 }
 

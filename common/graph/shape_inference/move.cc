@@ -1,4 +1,6 @@
 // Shape rules of the ops that only move data, and the checks that all rules share.
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/checked_math.h"
@@ -15,10 +17,29 @@ absl::Status NeedDType(Sources sources, int index, DType dtype) {
                           AbslView(DTypeName(dtype))));
 }
 
-absl::Status NeedF32Rows(Sources sources, int index) {
-  RETURN_IF_ERROR(NeedDType(sources, index, DType::kF32));
+namespace {
+
+absl::Status NeedRows(Sources sources, int index, DType dtype) {
+  RETURN_IF_ERROR(NeedDType(sources, index, dtype));
   if (HasContiguousRows(sources[index])) return absl::OkStatus();
   return Bad(absl::StrCat("source ", index, " has rows with gaps"));
+}
+
+}  // namespace
+
+absl::Status NeedF32Rows(Sources sources, int index) {
+  return NeedRows(sources, index, DType::kF32);
+}
+
+absl::Status NeedI32Rows(Sources sources, int index) {
+  return NeedRows(sources, index, DType::kI32);
+}
+
+absl::Status NeedFinite(std::initializer_list<float> values) {
+  for (const float value : values) {
+    if (!std::isfinite(value)) return Bad(absl::StrCat("parameter ", value, " is not finite"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NeedExtents(Sources sources, int index, const Extents& ne) {
@@ -29,6 +50,7 @@ absl::Status NeedExtents(Sources sources, int index, const Extents& ne) {
 
 Result Copy(const OpAttributes& attributes, Sources sources) {
   const DType to = std::get<CopyAttributes>(attributes).dtype;
+  if (static_cast<int>(to) >= kDTypeCount) return Bad("unknown type");
   const DType from = sources[0].dtype;
   if (from != to && !(GetDTypeInfo(from).codec && GetDTypeInfo(to).codec)) {
     return Bad(absl::StrCat("no conversion from ", AbslView(DTypeName(from)), " to ",
@@ -78,7 +100,9 @@ Result Pad(const OpAttributes& attributes, Sources sources) {
 }
 
 Result Fill(const OpAttributes& attributes, Sources) {
-  return PackedLayout(DType::kF32, std::get<FillAttributes>(attributes).ne);
+  const auto& fill = std::get<FillAttributes>(attributes);
+  if (std::isnan(fill.value)) return Bad("value is not a number");
+  return PackedLayout(DType::kF32, fill.ne);
 }
 
 Result Diag(const OpAttributes&, Sources sources) {
@@ -97,7 +121,7 @@ Result Tri(const OpAttributes&, Sources sources) {
 Result GetRows(const OpAttributes&, Sources sources) {
   const TensorLayout& table = sources[0];
   const TensorLayout& ids = sources[1];
-  RETURN_IF_ERROR(NeedDType(sources, 1, DType::kI32));
+  RETURN_IF_ERROR(NeedI32Rows(sources, 1));
   if (!HasContiguousRows(table)) return Bad("the table has rows with gaps");
   const bool integers = table.dtype == DType::kI32;
   if (!integers && !GetDTypeInfo(table.dtype).codec) {
@@ -114,7 +138,7 @@ Result GetRows(const OpAttributes&, Sources sources) {
 Result SetRows(const OpAttributes&, Sources sources) {
   const TensorLayout& destination = sources[0];
   RETURN_IF_ERROR(NeedF32Rows(sources, 1));
-  RETURN_IF_ERROR(NeedDType(sources, 2, DType::kI32));
+  RETURN_IF_ERROR(NeedI32Rows(sources, 2));
   if (!HasContiguousRows(destination) || !GetDTypeInfo(destination.dtype).codec) {
     return Bad(absl::StrCat("cannot write rows of ", LayoutText(destination)));
   }

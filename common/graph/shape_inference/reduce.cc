@@ -7,12 +7,21 @@
 
 namespace weft::infer {
 
-Result RowNorm(const OpAttributes&, Sources sources) {
+Result RowNorm(const OpAttributes& attributes, Sources sources) {
+  const float epsilon = std::get<NormAttributes>(attributes).epsilon;
+  RETURN_IF_ERROR(NeedFinite({epsilon}));
+  if (epsilon < 0) return Bad(absl::StrCat("epsilon ", epsilon));
   RETURN_IF_ERROR(NeedF32Rows(sources, 0));
   if (sources.size() > 1) {
     RETURN_IF_ERROR(NeedF32Rows(sources, 1));
     RETURN_IF_ERROR(NeedExtents(sources, 1, {sources[0].ne[0], 1, 1, 1}));
   }
+  return PackedLayout(DType::kF32, sources[0].ne);
+}
+
+Result SoftMax(const OpAttributes& attributes, Sources sources) {
+  RETURN_IF_ERROR(NeedFinite({std::get<SoftMaxAttributes>(attributes).scale}));
+  RETURN_IF_ERROR(NeedF32Rows(sources, 0));
   return PackedLayout(DType::kF32, sources[0].ne);
 }
 
@@ -38,7 +47,7 @@ Result TopK(const OpAttributes& attributes, Sources sources) {
     return Bad(absl::StrCat("k = ", k, " of rows of ", ne[0]));
   }
   if (sources.size() > 1) {
-    RETURN_IF_ERROR(NeedDType(sources, 1, DType::kI32));
+    RETURN_IF_ERROR(NeedI32Rows(sources, 1));
     RETURN_IF_ERROR(NeedExtents(sources, 1, {RowCount(sources[0]), 1, 1, 1}));
   }
   return PackedLayout(DType::kI32, {k, ne[1], ne[2], ne[3]});

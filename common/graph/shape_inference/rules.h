@@ -3,6 +3,7 @@
 // result.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -18,8 +19,12 @@ using Result = absl::StatusOr<TensorLayout>;
 absl::Status Bad(const std::string& why);
 // INVALID_ARGUMENT unless source `index` has this type.
 absl::Status NeedDType(Sources sources, int index, DType dtype);
-// INVALID_ARGUMENT unless source `index` is F32 with contiguous rows.
+// INVALID_ARGUMENT unless source `index` is F32 (I32) with contiguous rows.
 absl::Status NeedF32Rows(Sources sources, int index);
+absl::Status NeedI32Rows(Sources sources, int index);
+// INVALID_ARGUMENT unless every value is finite: a graph with a NaN equals no graph, itself
+// included.
+absl::Status NeedFinite(std::initializer_list<float> values);
 // INVALID_ARGUMENT unless source `index` has exactly these extents.
 absl::Status NeedExtents(Sources sources, int index, const Extents& ne);
 
@@ -45,10 +50,14 @@ Result SetRows(const OpAttributes& attributes, Sources sources);
 Result Binary(const OpAttributes& attributes, Sources sources);
 Result AddId(const OpAttributes& attributes, Sources sources);
 Result Elementwise(const OpAttributes& attributes, Sources sources);
+Result Scale(const OpAttributes& attributes, Sources sources);
+Result Clamp(const OpAttributes& attributes, Sources sources);
+Result Unary(const OpAttributes& attributes, Sources sources);
 Result Glu(const OpAttributes& attributes, Sources sources);
 
 // --- reduce.cc ---
 Result RowNorm(const OpAttributes& attributes, Sources sources);
+Result SoftMax(const OpAttributes& attributes, Sources sources);
 Result ReduceRows(const OpAttributes& attributes, Sources sources);
 Result ArgMax(const OpAttributes& attributes, Sources sources);
 Result TopK(const OpAttributes& attributes, Sources sources);

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Runs the weft program as a person would: every command, good and bad input, exit codes, output formats, and the demo
+model's continuation and perplexity against the figures that came with it. Standard library only."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE_DIR", "."))
+WEFT = os.environ.get("WEFT_BIN_DIR", "build/release/bin") + "/weft"
+MODELS = SOURCE / "models"
+DATA = SOURCE / "tests" / "data" / "models"
+F16 = MODELS / "shakespeare-f16.gguf"
+Q8 = MODELS / "shakespeare-q8_0.gguf"
+COMMANDS = ["run", "eval", "perplexity", "tokenize", "inspect", "bench", "synth"]
+
+
+def weft(*arguments, text_in=None):
+    return subprocess.run([WEFT, *map(str, arguments)], input=text_in, capture_output=True, timeout=300,
+                          encoding="utf-8", errors="surrogateescape", check=False)
+
+
+class Usage(unittest.TestCase):
+    def test_help_of_every_command_has_an_example(self):
+        self.assertIn("Example:", weft("--help").stdout)
+        for command in COMMANDS:
+            result = weft(command, "--help")
+            self.assertEqual(result.returncode, 0, command)
+            self.assertIn("Example: weft " + command, result.stdout)
+            self.assertIn("--json", result.stdout, command)
+
+    def test_version(self):
+        self.assertRegex(weft("--version").stdout, r"^weft \d+\.\d+\.\d+")
+
+    def check_error(self, code, text, *arguments):
+        result = weft(*arguments)
+        self.assertEqual(result.returncode, code, (arguments, result.stderr))
+        lines = [line for line in result.stderr.splitlines() if line.startswith("weft: error: ")]
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertIn(text, lines[0])
+        self.assertEqual(result.stdout, "")
+
+    def test_bad_usage_is_exit_code_2_and_one_line(self):
+        self.check_error(2, "subcommand", )
+        self.check_error(2, "", "juggle")
+        self.check_error(2, "--model", "run", "-p", "x")
+        self.check_error(2, "/no/such.gguf", "run", "-m", "/no/such.gguf", "-p", "x")
+        self.check_error(2, "/no/such.gguf", "inspect", "/no/such.gguf")
+        self.check_error(2, "magic", "run", "-m", SOURCE / "README.md", "-p", "x")
+        self.check_error(2, "spiral", "run", "-m", Q8, "-p", "x", "--isa", "spiral")
+        self.check_error(2, "-ctk", "run", "-m", Q8, "-p", "x", "-ctk", "q4_k")
+        self.check_error(2, "-t", "run", "-m", Q8, "-p", "x", "-t", "-3")
+        self.check_error(2, "repeat-penalty", "run", "-m", Q8, "-p", "x", "--repeat-penalty", "0")
+        self.check_error(2, "token id", "eval", "-m", Q8, "--tokens", "1,two")
+        self.check_error(2, "99999", "eval", "-m", Q8, "--tokens", "1,99999")
+        self.check_error(2, "no token ids", "eval", "-m", Q8, "--tokens", ",")
+        self.check_error(2, "raise -c", "eval", "-m", Q8, "--tokens", "1,2,3,4,5", "-c", "4")
+        self.check_error(2, "raise -c", "run", "-m", Q8, "-p", "to be or not to be " * 20, "-c", "16")
+        self.check_error(2, "do not fill one chunk", "perplexity", "-m", Q8, "-f", DATA / "llama-gqa" / "cases.json",
+                         "-c", "100000")
+        self.check_error(2, "no/such/text", "perplexity", "-m", Q8, "-f", "no/such/text")
+        self.check_error(2, "shape", "synth", "--shape", "9000b", "/tmp/never.gguf")
+
+    def test_not_enough_memory_says_what_to_do(self):
+        result = weft("run", "-m", Q8, "-p", "x", "-c", str(1 << 26))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("-c", result.stderr)
+        self.assertNotIn("terminate", result.stderr)
+
+    def test_closed_stdout_is_an_error(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            result = subprocess.run([WEFT, "run", "-m", str(Q8), "-p", "ROMEO:", "-n", "4"], stdout=full,
+                                    stderr=subprocess.PIPE, timeout=60, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"stdout", result.stderr)
+
+    def test_truncated_model_is_one_line_and_exit_code_2(self):
+        data = Q8.read_bytes()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "cut.gguf"
+            for size in [0, 3, 23, 24, 100, 5000, len(data) // 2, len(data) - 1]:
+                path.write_bytes(data[:size])
+                self.check_error(2, "cut.gguf", "run", "-m", path, "-p", "x")
+
+
+class Run(unittest.TestCase):
+    def test_text_goes_to_stdout_and_timings_to_stderr(self):
+        result = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 16, "--temp", 0)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(result.stdout.startswith("\nI"), result.stdout)
+        self.assertIn("tokens/s", result.stderr)
+
+    def test_prompt_from_stdin_is_the_same(self):
+        direct = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 16, "--temp", 0)
+        piped = weft("run", "-m", Q8, "-p", "-", "-n", 16, "--temp", 0, text_in="ROMEO:")
+        self.assertEqual(direct.stdout, piped.stdout)
+
+    def test_seed_decides(self):
+        one, two, other = (weft("run", "-m", Q8, "-p", "KING", "-n", 32, "--temp", 1, "--seed", seed).stdout
+                           for seed in (7, 7, 8))
+        self.assertEqual(one, two)
+        self.assertNotEqual(one, other)
+
+    def test_json(self):
+        result = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 8, "--temp", 0, "--json")
+        value = json.loads(result.stdout)
+        self.assertEqual(len(value["tokens"]), 8)
+        self.assertEqual(value["stop"], "length")
+
+    def test_context_fills_up_cleanly(self):
+        result = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", -1, "-c", 20, "--temp", 0, "--ignore-eos", "--json")
+        self.assertEqual(json.loads(result.stdout)["stop"], "context full", result.stderr)
+
+
+class Demo(unittest.TestCase):
+    def test_continuations_equal_the_reference(self):
+        cases = json.loads((MODELS / "greedy.json").read_text(encoding="utf-8"))
+        for kind, path, margin in (("f16", F16, 0.002), ("q8_0", Q8, 0.02)):
+            for case in cases[kind]:
+                tokens = ",".join(map(str, case["prompt_tokens"]))
+                result = weft("eval", "-m", path, "--tokens", tokens, "--greedy", 64, "-ctk", "f32", "-ctv", "f32",
+                              "--json")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                got = json.loads(result.stdout)["greedy"]
+                for i, (want, gap) in enumerate(zip(case["greedy_tokens"], case["margins"])):
+                    if gap < margin:
+                        break
+                    self.assertEqual(got[i], want, (kind, case["prompt"], i, gap))
+
+    def test_prompts_are_tokenized_as_the_reference_does(self):
+        cases = json.loads((MODELS / "greedy.json").read_text(encoding="utf-8"))
+        for case in cases["f16"]:
+            result = weft("tokenize", "-m", F16, "-p", case["prompt"], "--json")
+            self.assertEqual(json.loads(result.stdout)["ids"], case["prompt_tokens"])
+
+    def test_perplexity_is_within_a_thousandth(self):
+        table = {F16: 36.4204, Q8: 36.4162, DATA / "shakespeare" / "shakespeare-q6_k.gguf": 36.4048,
+                 DATA / "shakespeare" / "shakespeare-q4_k_m.gguf": 36.3821,
+                 DATA / "shakespeare" / "shakespeare-q4_0.gguf": 36.6165}
+        for path, want in table.items():
+            result = weft("perplexity", "-m", path, "-f", MODELS / "heldout.txt", "-c", 256)
+            last = result.stdout.splitlines()[-1]
+            self.assertRegex(last, r"^PPL = \d+\.\d{4}$")
+            got = float(last.split("=")[1])
+            print(f"{path.name}: PPL {got:.4f}, reference {want:.4f}, {100 * (got / want - 1):+.3f} %")
+            self.assertLess(abs(got / want - 1), 0.001, path)
+
+
+class Others(unittest.TestCase):
+    def test_eval_writes_a_row_per_position(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "logits.f32"
+            result = weft("eval", "-m", Q8, "--tokens", "1 2 3", "--logits", out, "--greedy", 2)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(out.stat().st_size, 3 * 1024 * 4)
+            self.assertRegex(result.stdout, r"^\d+ \d+\n$")
+
+    def test_tokenize_and_back(self):
+        ids = weft("tokenize", "-m", Q8, "-p", "Romeo, Romeo!").stdout
+        self.assertRegex(ids, r"^\d+( \d+)*\n$")
+        self.assertEqual(weft("tokenize", "-m", Q8, "--detokenize", ids.strip()).stdout, "Romeo, Romeo!\n")
+
+    def test_inspect(self):
+        self.assertIn("llama", weft("inspect", Q8).stdout)
+        value = json.loads(weft("inspect", Q8, "--json", "--check").stdout)
+        self.assertEqual(value["totals"]["tensors"] if "tensors" in value["totals"] else 29, 29)
+
+    def test_perplexity_json(self):
+        value = json.loads(weft("perplexity", "-m", Q8, "-f", MODELS / "heldout.txt", "--json").stdout)
+        self.assertEqual(set(value), {"ppl", "stderr", "chunks", "tokens"})
+
+    def test_synth_bench_and_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "tiny.gguf"
+            result = weft("synth", "--arch", "qwen3", "--embedding", 256, "--layers", 2, "--heads", 4, "--heads-kv", 2,
+                          "--head", 64, "--ff", 512, "--vocab", 512, "--type", "Q4_K", path)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            bench = json.loads(weft("bench", "-m", path, "-p", 32, "-n", 8, "-r", 2, "--json").stdout)
+            self.assertEqual([r["phase"] for r in bench["results"]], ["prefill", "decode"])
+            for entry in bench["results"]:
+                self.assertEqual(set(entry), {"phase", "tokens", "batch", "context", "tokens_per_s",
+                                              "bandwidth_share", "peak_share"})
+                self.assertGreater(entry["tokens_per_s"]["median"], 0)
+            self.assertGreater(bench["limits"]["read_bytes_per_s"], 0)
+            self.assertEqual(weft("run", "-m", path, "-p", "hello", "-n", 4, "-ctk", "q8_0", "-ctv", "q8_0").returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -132,7 +132,11 @@ fuzz_all() {
     mkdir -p "build/asan/fuzz/$name-found"
     echo "fuzz: $name for $fuzz_seconds s"
     "build/asan/fuzz/$name" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-      -verbosity=0 -artifact_prefix="build/asan/fuzz/$name-found/" "$work" "$corpus"
+      -verbosity=0 -artifact_prefix="build/asan/fuzz/$name-found/" "$work" "$corpus" > "build/asan/fuzz/$name.log" 2>&1 || {
+      cat "build/asan/fuzz/$name.log" >&2
+      return 1
+    }
+    grep '^stat::number_of_executed_units' "build/asan/fuzz/$name.log"
     rm -rf "$work"
     count=$((count + 1))
   done < build/asan/fuzz/targets.txt

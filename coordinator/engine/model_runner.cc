@@ -111,7 +111,8 @@ absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const Model& mo
   for (const SlotBinding& binding : runner->weights_->bindings()) {
     runner->bindings_.push_back(binding);
   }
-  // The largest step first: what does not fit shows now, and later buckets find their arena in place.
+  // The largest step first: what does not fit shows now, and later buckets find their arena in
+  // place.
   RETURN_IF_ERROR(runner->BucketFor(std::min(options.ubatch, options.context), 1).status());
   return runner;
 }

@@ -62,7 +62,8 @@ EXTERNAL_HEADERS = {
     "pcre2.h": ["coordinator/tokenizer"],
     "nlohmann/": ["coordinator", "tests"],
     "CLI/": ["coordinator/cli", "coordinator/main.cc", "worker/main.cc"],
-    "immintrin.h": ["common/cpu/kernels", "common/base/cpu_features.cc", "tests"],
+    "immintrin.h": ["common/cpu/kernels", "common/base/cpu_features.cc",
+                    "common/cpu/limits/peak_loops.cc", "tests"],
     "arm_neon.h": ["common/cpu/kernels", "tests"],
 }
 

@@ -28,7 +28,8 @@ __attribute__((target("avx2"))) int64_t Int8Avx2(int64_t steps, int64_t* sink) {
   return steps * kChains * 64;
 }
 
-__attribute__((target("avx512f,avx512vnni,avx2"))) int64_t Int8Avx512(int64_t steps, int64_t* sink) {
+__attribute__((target("avx512f,avx512vnni,avx2"))) int64_t Int8Avx512(int64_t steps,
+                                                                      int64_t* sink) {
   const __m512i x = _mm512_set1_epi32(0x03030303);
   __m512i y = _mm512_set1_epi32(0x05050505);
   __m512i sum[kChains] = {};

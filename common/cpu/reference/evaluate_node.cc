@@ -57,12 +57,11 @@ absl::Status EvaluateNode(const Graph& graph, NodeId id, absl::Span<uint8_t* con
   const Node& node = graph.node(id);
   const reference::Evaluator evaluator = reference::EvaluatorOf(node.op);
   if (evaluator == nullptr) return absl::OkStatus();
-  reference::Operands operands;
-  operands.attributes = node.attributes;
-  for (const NodeId source : node.sources) {
-    operands.sources.push_back({graph.layout(source), data[static_cast<size_t>(Index(source))]});
+  reference::Operands operands = reference::OperandsOf(graph, id);
+  for (size_t i = 0; i < node.sources.size(); ++i) {
+    operands.sources[i].data = data[static_cast<size_t>(Index(node.sources[i]))];
   }
-  operands.result = {node.layout, data[static_cast<size_t>(Index(id))]};
+  operands.result.data = data[static_cast<size_t>(Index(id))];
   const absl::Status status = evaluator(operands);
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(NodeText(graph, id), ": ", status.message()));

@@ -7,6 +7,16 @@
 
 namespace weft::reference {
 
+Operands OperandsOf(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  Operands operands;
+  operands.op = node.op;
+  operands.attributes = node.attributes;
+  for (const NodeId source : node.sources) operands.sources.push_back({graph.layout(source)});
+  operands.result = {node.layout};
+  return operands;
+}
+
 absl::Status ReadRow(const HostTensor& tensor, int64_t i1, int64_t i2, int64_t i3,
                      std::vector<float>& values) {
   const TensorLayout& layout = tensor.layout;

@@ -7,8 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
-#include "common/graph/op.h"
-#include "common/graph/op_attributes.h"
+#include "common/graph/graph.h"
 #include "common/tensor/tensor_layout.h"
 
 namespace weft::reference {
@@ -32,6 +31,7 @@ struct HostTensor {
 };
 
 struct Operands {
+  Op op = Op::kLeaf;
   OpAttributes attributes;
   absl::InlinedVector<HostTensor, 4> sources;
   HostTensor result;
@@ -43,6 +43,9 @@ struct Operands {
     return std::get<T>(attributes);
   }
 };
+
+// The operands of node `id` without addresses.
+Operands OperandsOf(const Graph& graph, NodeId id);
 
 // Calls body(i1, i2, i3) for every row of these extents.
 template <typename Body>

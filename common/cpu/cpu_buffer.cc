@@ -1,0 +1,133 @@
+#include "common/cpu/cpu_buffer.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checked_math.h"
+#include "common/base/status_macros.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr auto kAlignValue = static_cast<std::align_val_t>(CpuBufferType::kAlignment);
+
+// Host memory that someone else owns.
+class HostMemoryBuffer : public Buffer {
+ public:
+  HostMemoryBuffer(BufferType& type, BufferUsage usage, uint8_t* data, int64_t bytes)
+      : type_(type), usage_(usage), data_(data), bytes_(bytes) {}
+
+  BufferType& type() const override { return type_; }
+  int64_t size() const override { return bytes_; }
+  BufferUsage usage() const override { return usage_; }
+  void* host_data() override { return data_; }
+
+  absl::Status Set(int64_t offset, const void* data, int64_t bytes) override {
+    RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
+    if (bytes > 0) std::memmove(data_ + offset, data, static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+  absl::Status Get(int64_t offset, void* data, int64_t bytes) override {
+    RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
+    if (bytes > 0) std::memmove(data, data_ + offset, static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+  absl::Status Fill(int64_t offset, uint8_t value, int64_t bytes) override {
+    RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
+    if (bytes > 0) std::memset(data_ + offset, value, static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+
+ protected:
+  uint8_t* data() const { return data_; }
+
+ private:
+  BufferType& type_;
+  BufferUsage usage_;
+  uint8_t* data_;
+  int64_t bytes_;
+};
+
+// Memory for `bytes` > 0, or null. Whole huge pages from kHugePage on.
+uint8_t* Reserve(int64_t bytes) {
+  if (bytes < kHugePage) {
+    return static_cast<uint8_t*>(
+        ::operator new[](static_cast<size_t>(bytes), kAlignValue, std::nothrow));
+  }
+  const std::optional<int64_t> rounded = CheckedAlignUp(bytes, kHugePage);
+  if (!rounded) return nullptr;
+  void* data = std::aligned_alloc(kHugePage, static_cast<size_t>(*rounded));
+  // Advice: without huge pages everything works as well, only slower.
+  if (data != nullptr) madvise(data, static_cast<size_t>(*rounded), MADV_HUGEPAGE);
+  return static_cast<uint8_t*>(data);
+}
+
+void Release(uint8_t* data, int64_t bytes) {
+  if (bytes < kHugePage) {
+    ::operator delete[](data, kAlignValue);
+  } else {
+    std::free(data);
+  }
+}
+
+}  // namespace
+
+class CpuBufferType::AllocatedBuffer final : public HostMemoryBuffer {
+ public:
+  // `reserved` bytes were taken from the type and reserved at `data`.
+  AllocatedBuffer(CpuBufferType& type, BufferUsage usage, uint8_t* data, int64_t bytes,
+                  int64_t reserved)
+      : HostMemoryBuffer(type, usage, data, bytes), type_(type), reserved_(reserved) {}
+  ~AllocatedBuffer() override {
+    Release(data(), reserved_);
+    type_.used_bytes_.fetch_sub(reserved_);
+  }
+
+ private:
+  CpuBufferType& type_;
+  int64_t reserved_;
+};
+
+int64_t CpuBufferType::TensorBytes(const TensorLayout& layout) const {
+  return ByteExtent(layout).value_or(0);
+}
+
+bool CpuBufferType::Take(int64_t bytes) {
+  int64_t used = used_bytes_.load();
+  do {
+    if (bytes > limit_bytes_ - used) return false;
+  } while (!used_bytes_.compare_exchange_weak(used, used + bytes));
+  return true;
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> CpuBufferType::Allocate(int64_t bytes, BufferUsage usage) {
+  if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat(name_, ": ", bytes, " bytes"));
+  // An empty buffer still has an address of its own.
+  const int64_t reserved = bytes == 0 ? kAlignment : bytes;
+  if (!Take(reserved)) {
+    return absl::ResourceExhaustedError(absl::StrCat(name_, ": ", bytes, " bytes do not fit, ",
+                                                     used_bytes(), " of ", limit_bytes_,
+                                                     " are in use"));
+  }
+  uint8_t* data = Reserve(reserved);
+  if (data == nullptr) {
+    used_bytes_.fetch_sub(reserved);
+    return absl::ResourceExhaustedError(
+        absl::StrCat(name_, ": the system has no ", bytes, " bytes"));
+  }
+  return std::make_unique<AllocatedBuffer>(*this, usage, data, bytes, reserved);
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> CpuBufferType::Wrap(void* data, int64_t bytes,
+                                                            BufferUsage usage) {
+  if (bytes < 0 || (data == nullptr && bytes > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(name_, ": cannot wrap ", bytes, " bytes"));
+  }
+  return std::make_unique<HostMemoryBuffer>(*this, usage, static_cast<uint8_t*>(data), bytes);
+}
+
+}  // namespace weft

@@ -1,26 +1,25 @@
 // The CPU device against the oracle, on every instruction set that runs here.
 #include "tests/conformance/op_conformance.h"
 
-#include <cstdlib>
+#include <cctype>
+#include <memory>
 #include <set>
 
 #include "common/cpu/cpu_device.h"
 #include "tests/conformance/op_cases.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_seed.h"
 
 namespace weft {
 namespace {
 
-// WEFT_TEST_SEED takes back the seed that a failing run printed.
-uint64_t Seed() {
-  const char* text = std::getenv("WEFT_TEST_SEED");
-  const uint64_t seed = text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
-  std::printf("WEFT_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
-
 class CpuConformanceTest : public testing::TestWithParam<InstructionSet> {
  protected:
+  static void SetUpTestSuite() {
+    cases_ = std::make_unique<std::vector<OpCase>>(AllOpCases(TestSeed(1)));
+  }
+  static void TearDownTestSuite() { cases_ = nullptr; }
+
   // Null where the instruction set cannot run here.
   std::unique_ptr<CpuDevice> Open(int threads) {
     CpuDeviceOptions options;
@@ -33,12 +32,15 @@ class CpuConformanceTest : public testing::TestWithParam<InstructionSet> {
     }
     return *std::move(device);
   }
+
+  static std::unique_ptr<std::vector<OpCase>> cases_;
 };
+std::unique_ptr<std::vector<OpCase>> CpuConformanceTest::cases_;
 
 TEST_P(CpuConformanceTest, EveryOp_OverTheCaseTable_IsNearTheOracle) {
   const std::unique_ptr<CpuDevice> device = Open(2);
   if (device == nullptr) GTEST_SKIP() << "not on this processor";
-  EXPECT_EQ(CheckCases(*device, AllOpCases(Seed())), 0);
+  EXPECT_EQ(CheckCases(*device, *cases_), 0);
 }
 
 TEST_P(CpuConformanceTest, EveryOp_OnAnyNumberOfThreads_HasTheSameBits) {
@@ -46,7 +48,7 @@ TEST_P(CpuConformanceTest, EveryOp_OnAnyNumberOfThreads_HasTheSameBits) {
   if (one == nullptr) GTEST_SKIP() << "not on this processor";
   std::vector<std::unique_ptr<CpuDevice>> others;
   for (const int threads : {2, 3, 7}) others.push_back(Open(threads));
-  for (const OpCase& op_case : AllOpCases(Seed())) {
+  for (const OpCase& op_case : *cases_) {
     SCOPED_TRACE(op_case.name);
     ASSERT_OK_AND_ASSIGN(const std::vector<uint8_t> want, RunCase(*one, op_case));
     for (const std::unique_ptr<CpuDevice>& other : others) {

@@ -36,8 +36,7 @@ constexpr std::string_view kTexts[] = {
     "<eos>",
     "<turn|>",
     "<|tool_response>",
-    "<\xEF\xBD\x9C"
-    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+    "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
     "<end_of_utterance>",
     "[e~[",
 };

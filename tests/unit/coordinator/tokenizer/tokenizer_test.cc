@@ -215,6 +215,14 @@ TEST(TokenizerTest, EndOfGeneration_ByKeyAndByText) {
   EXPECT_THAT(tokenizer->warnings(), Contains(HasSubstr("'<|eot_id|>' ends the generation")));
 }
 
+TEST(TokenizerTest, EndOfGeneration_TextOutsideAscii) {
+  const auto tokenizer =
+      Load(MakeBytePair({}, {{"<\xEF\xBD\x9C"
+                              "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+                              0, kControlType}}));
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(256));
+}
+
 TEST(TokenizerTest, EndOfMessage_DoesNotEndTheGeneration) {
   const auto tokenizer = Load(MakeBytePair({}, {{"<|end|>", 0, kControlType},
                                                 {"<|return|>", 0, kControlType},

@@ -84,6 +84,11 @@ WEFT_INLINE Vec LoadHalf(const void* p) {
   const auto* v = static_cast<const __m128i*>(p);
   return {_mm256_cvtph_ps(_mm_loadu_si128(v)), _mm256_cvtph_ps(_mm_loadu_si128(v + 1))};
 }
+WEFT_INLINE float HalfAt(const void* p) {
+  uint16_t bits;
+  memcpy(&bits, p, 2);
+  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
+}
 WEFT_INLINE void StoreHalf(void* p, Vec v) {
   auto* out = static_cast<__m128i*>(p);
   _mm_storeu_si128(out, _mm256_cvtps_ph(v.a, _MM_FROUND_TO_NEAREST_INT));

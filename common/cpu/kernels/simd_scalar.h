@@ -142,6 +142,11 @@ inline Vec LoadHalf(const void* p) {
   memcpy(h, p, 32);
   WEFT_LANES(HalfToFloat(h[i]));
 }
+inline float HalfAt(const void* p) {
+  uint16_t bits;
+  memcpy(&bits, p, 2);
+  return HalfToFloat(bits);
+}
 inline void StoreHalf(void* p, const Vec& v) {
   uint16_t h[16];
   for (int i = 0; i < 16; ++i) h[i] = FloatToHalf(v.v[i]);

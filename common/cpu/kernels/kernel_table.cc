@@ -20,7 +20,7 @@ const KernelTable* ScalarKernels() { return scalar::Table(); }
 
 #if defined(__x86_64__)
 const KernelTable* Avx2Kernels() { return avx2::Table(); }
-const KernelTable* Avx512Kernels() { return nullptr; }
+const KernelTable* Avx512Kernels() { return avx512::Table(); }
 const KernelTable* NeonKernels() { return nullptr; }
 #elif defined(__aarch64__)
 const KernelTable* Avx2Kernels() { return nullptr; }

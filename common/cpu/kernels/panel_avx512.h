@@ -1,6 +1,6 @@
-/* Integer dot products of a panel of sixteen weight rows on AVX-512 with VNNI; see panel_avx2.h. A strip holds sixteen
- * bytes of rows s, s + 4, s + 8 and s + 12. Codes are unsigned: signed ones get 128 added, which the column's
- * correction takes back. */
+/* Integer dot products of a panel of sixteen weight rows on AVX-512 with VNNI; see panel_avx2.h. A
+ * strip holds sixteen bytes of rows s, s + 4, s + 8 and s + 12. Codes are unsigned: signed ones get
+ * 128 added, which the column's correction takes back. */
 #pragma once
 
 #include "common/cpu/kernels/simd_avx512.h"
@@ -38,16 +38,14 @@ WEFT_INLINE PanelFloat Fma(PanelFloat x, PanelFloat y, PanelFloat z) {
 WEFT_INLINE PanelFloat FmaBroadcast(PanelFloat x, const float* y, PanelFloat z) {
   return {_mm512_fmadd_ps(x.v, _mm512_set1_ps(*y), z.v)};
 }
-WEFT_INLINE PanelFloat NegatePanel(PanelFloat x) {
-  return {XorBits(Vec{x.v}, 0x80000000u).v};
-}
+WEFT_INLINE PanelFloat NegatePanel(PanelFloat x) { return {XorBits(Vec{x.v}, 0x80000000u).v}; }
 
 WEFT_INLINE __m512i BroadcastWord(const void* p) {
   int32_t word;
   memcpy(&word, p, 4);
   return _mm512_set1_epi32(word);
 }
-WEFT_INLINE PanelFloat ToFloat(PanelInt x) { return {_mm512_maskz_cvtepi32_ps(0xFFFF, x.v)}; }
+WEFT_INLINE PanelFloat ToFloat(PanelInt x) { return {_mm512_cvtepi32_ps(x.v)}; }
 WEFT_INLINE PanelInt AddBroadcast(PanelInt x, const void* y) {
   return {_mm512_add_epi32(x.v, BroadcastWord(y))};
 }
@@ -55,24 +53,23 @@ WEFT_INLINE PanelInt AddInt(PanelInt x, int32_t y) {
   return {_mm512_add_epi32(x.v, _mm512_set1_epi32(y))};
 }
 WEFT_INLINE PanelInt WordBits(PanelInt x, int shift, uint32_t mask) {
-  return {_mm512_and_si512(_mm512_maskz_srli_epi32(0xFFFF, x.v, static_cast<unsigned>(shift)),
+  return {_mm512_and_si512(_mm512_srli_epi32(x.v, static_cast<unsigned>(shift)),
                            _mm512_set1_epi32(static_cast<int32_t>(mask)))};
 }
 WEFT_INLINE PanelInt OrShifted(PanelInt x, PanelInt y, int shift) {
-  return {_mm512_or_si512(
-      x.v, _mm512_maskz_slli_epi32(0xFFFF, y.v, static_cast<unsigned>(shift)))};
+  return {_mm512_or_si512(x.v, _mm512_slli_epi32(y.v, static_cast<unsigned>(shift)))};
 }
 WEFT_INLINE PanelInt SignedByte(PanelInt x, int index) {
   const auto shift = static_cast<unsigned>(24 - 8 * index);
-  return {_mm512_maskz_srai_epi32(0xFFFF, _mm512_maskz_slli_epi32(0xFFFF, x.v, shift), 24)};
+  return {_mm512_srai_epi32(_mm512_slli_epi32(x.v, shift), 24)};
 }
 WEFT_INLINE PanelFloat HalfOfWord(PanelInt x) {
-  return {_mm512_maskz_cvtph_ps(0xFFFF, _mm512_maskz_cvtepi32_epi16(0xFFFF, x.v))};
+  return {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(x.v))};
 }
 WEFT_INLINE __m512i JoinQuarters(__m128i a, __m128i b, __m128i c, __m128i d) {
   const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
   const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1);
-  return _mm512_maskz_inserti64x4(0xFF, _mm512_castsi256_si512(low), high, 1);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 WEFT_INLINE __m128i WordAt(const uint8_t* p) {
   int32_t word;
@@ -80,9 +77,8 @@ WEFT_INLINE __m128i WordAt(const uint8_t* p) {
   return _mm_cvtsi32_si128(word);
 }
 WEFT_INLINE __m128i FourWords(const uint8_t* const* rows, int64_t offset) {
-  return _mm_unpacklo_epi64(
-      _mm_unpacklo_epi32(WordAt(rows[0] + offset), WordAt(rows[1] + offset)),
-      _mm_unpacklo_epi32(WordAt(rows[2] + offset), WordAt(rows[3] + offset)));
+  return _mm_unpacklo_epi64(_mm_unpacklo_epi32(WordAt(rows[0] + offset), WordAt(rows[1] + offset)),
+                            _mm_unpacklo_epi32(WordAt(rows[2] + offset), WordAt(rows[3] + offset)));
 }
 WEFT_INLINE PanelInt GatherWords(RowPointers rows, int64_t offset) {
   return {JoinQuarters(FourWords(rows, offset), FourWords(rows + 4, offset),
@@ -105,8 +101,7 @@ WEFT_INLINE Strip LoadStrip(RowPointers rows, int64_t offset, int s) {
                        SixteenAt(rows[s + 8] + offset), SixteenAt(rows[s + 12] + offset))};
 }
 WEFT_INLINE Strip ShiftRightAnd(Strip x, int shift, int mask) {
-  const __m512i shifted =
-      shift == 0 ? x.v : _mm512_srli_epi16(x.v, static_cast<unsigned>(shift));
+  const __m512i shifted = shift == 0 ? x.v : _mm512_srli_epi16(x.v, static_cast<unsigned>(shift));
   return {_mm512_and_si512(shifted, _mm512_set1_epi8(static_cast<char>(mask)))};
 }
 WEFT_INLINE Strip ShiftLeft(Strip x, int shift) {
@@ -141,18 +136,10 @@ WEFT_INLINE Strip FinishCodes(Strip codes) {
   return codes;
 }
 
-WEFT_INLINE __m512i UnpackLow32(__m512i x, __m512i y) {
-  return _mm512_maskz_unpacklo_epi32(0xFFFF, x, y);
-}
-WEFT_INLINE __m512i UnpackHigh32(__m512i x, __m512i y) {
-  return _mm512_maskz_unpackhi_epi32(0xFFFF, x, y);
-}
-WEFT_INLINE __m512i UnpackLow64(__m512i x, __m512i y) {
-  return _mm512_maskz_unpacklo_epi64(0xFF, x, y);
-}
-WEFT_INLINE __m512i UnpackHigh64(__m512i x, __m512i y) {
-  return _mm512_maskz_unpackhi_epi64(0xFF, x, y);
-}
+WEFT_INLINE __m512i UnpackLow32(__m512i x, __m512i y) { return _mm512_unpacklo_epi32(x, y); }
+WEFT_INLINE __m512i UnpackHigh32(__m512i x, __m512i y) { return _mm512_unpackhi_epi32(x, y); }
+WEFT_INLINE __m512i UnpackLow64(__m512i x, __m512i y) { return _mm512_unpacklo_epi64(x, y); }
+WEFT_INLINE __m512i UnpackHigh64(__m512i x, __m512i y) { return _mm512_unpackhi_epi64(x, y); }
 WEFT_INLINE void Transpose(const Strip (&strips)[4], PanelInt (&words)[4]) {
   const __m512i a = UnpackLow32(strips[0].v, strips[1].v);
   const __m512i b = UnpackHigh32(strips[0].v, strips[1].v);

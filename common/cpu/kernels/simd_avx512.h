@@ -1,12 +1,15 @@
-/* Sixteen floats in one AVX-512 register; see simd_avx2.h for what each function does. Intrinsics that start from an
- * undefined register are avoided: g++ 12 warns about its own header there. */
+/* Sixteen floats in one AVX-512 register; see simd_avx2.h for what each function does. */
 #pragma once
 
+#ifndef WEFT_AVX512_INTRINSICS /* a test brings its own */
 #include <immintrin.h>
+#endif
 #include <stdint.h>
 #include <string.h>
 
+#ifndef WEFT_INLINE
 #define WEFT_INLINE inline __attribute__((always_inline))
+#endif
 
 namespace weft::cpu::WEFT_ISA {
 namespace {
@@ -28,10 +31,10 @@ WEFT_INLINE Vec Add(Vec x, Vec y) { return {_mm512_add_ps(x.v, y.v)}; }
 WEFT_INLINE Vec Sub(Vec x, Vec y) { return {_mm512_sub_ps(x.v, y.v)}; }
 WEFT_INLINE Vec Mul(Vec x, Vec y) { return {_mm512_mul_ps(x.v, y.v)}; }
 WEFT_INLINE Vec Div(Vec x, Vec y) { return {_mm512_div_ps(x.v, y.v)}; }
-WEFT_INLINE Vec Sqrt(Vec x) { return {_mm512_maskz_sqrt_ps(0xFFFF, x.v)}; }
+WEFT_INLINE Vec Sqrt(Vec x) { return {_mm512_sqrt_ps(x.v)}; }
 WEFT_INLINE Vec Fma(Vec x, Vec y, Vec z) { return {_mm512_fmadd_ps(x.v, y.v, z.v)}; }
-WEFT_INLINE Vec Max(Vec x, Vec y) { return {_mm512_maskz_max_ps(0xFFFF, x.v, y.v)}; }
-WEFT_INLINE Vec Min(Vec x, Vec y) { return {_mm512_maskz_min_ps(0xFFFF, x.v, y.v)}; }
+WEFT_INLINE Vec Max(Vec x, Vec y) { return {_mm512_max_ps(x.v, y.v)}; }
+WEFT_INLINE Vec Min(Vec x, Vec y) { return {_mm512_min_ps(x.v, y.v)}; }
 WEFT_INLINE Vec AndBits(Vec x, uint32_t bits) {
   return FromBits(_mm512_and_si512(BitsOf(x), _mm512_set1_epi32(static_cast<int32_t>(bits))));
 }
@@ -39,26 +42,20 @@ WEFT_INLINE Vec XorBits(Vec x, uint32_t bits) {
   return FromBits(_mm512_xor_si512(BitsOf(x), _mm512_set1_epi32(static_cast<int32_t>(bits))));
 }
 WEFT_INLINE Vec OrBits(Vec x, Vec y) { return FromBits(_mm512_or_si512(BitsOf(x), BitsOf(y))); }
-WEFT_INLINE Vec ShiftToExponent(Vec x) {
-  return FromBits(_mm512_maskz_slli_epi32(0xFFFF, BitsOf(x), 23));
-}
+WEFT_INLINE Vec ShiftToExponent(Vec x) { return FromBits(_mm512_slli_epi32(BitsOf(x), 23)); }
 WEFT_INLINE Vec Truncate(Vec x) {
-  return {_mm512_maskz_roundscale_ps(0xFFFF, x.v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)};
+  return {_mm512_roundscale_ps(x.v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)};
 }
 
 WEFT_INLINE Mask Less(Vec x, Vec y) { return {_mm512_cmp_ps_mask(x.v, y.v, _CMP_LT_OQ)}; }
 WEFT_INLINE Mask Equal(Vec x, Vec y) { return {_mm512_cmp_ps_mask(x.v, y.v, _CMP_EQ_OQ)}; }
-WEFT_INLINE Vec Select(Mask m, Vec yes, Vec no) {
-  return {_mm512_mask_blend_ps(m.m, no.v, yes.v)};
-}
+WEFT_INLINE Vec Select(Mask m, Vec yes, Vec no) { return {_mm512_mask_blend_ps(m.m, no.v, yes.v)}; }
 WEFT_INLINE bool All(Mask m) { return m.m == 0xFFFF; }
 
 WEFT_INLINE __m256 LowHalf(Vec x) { return _mm512_castps512_ps256(x.v); }
-WEFT_INLINE __m256 HighHalf(Vec x) {
-  return _mm512_maskz_extractf32x8_ps(0xFF, x.v, 1);
-}
+WEFT_INLINE __m256 HighHalf(Vec x) { return _mm512_extractf32x8_ps(x.v, 1); }
 WEFT_INLINE Vec Join(__m256 low, __m256 high) {
-  return {_mm512_maskz_insertf32x8(0xFFFF, _mm512_castps256_ps512(low), high, 1)};
+  return {_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1)};
 }
 WEFT_INLINE float ReduceAdd(Vec v) {
   const __m256 s8 = _mm256_add_ps(LowHalf(v), HighHalf(v));
@@ -76,40 +73,37 @@ WEFT_INLINE float ReduceMax(Vec v) {
 WEFT_INLINE __m256i LoadSixteenHalves(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
-WEFT_INLINE Vec LoadHalf(const void* p) {
-  return {_mm512_maskz_cvtph_ps(0xFFFF, LoadSixteenHalves(p))};
-}
+WEFT_INLINE Vec LoadHalf(const void* p) { return {_mm512_cvtph_ps(LoadSixteenHalves(p))}; }
 WEFT_INLINE float HalfAt(const void* p) {
   uint16_t bits;
   memcpy(&bits, p, 2);
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
 }
 WEFT_INLINE void StoreHalf(void* p, Vec v) {
-  _mm256_storeu_si256(static_cast<__m256i*>(p),
-                      _mm512_maskz_cvtps_ph(0xFFFF, v.v, _MM_FROUND_TO_NEAREST_INT));
+  _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtps_ph(v.v, _MM_FROUND_TO_NEAREST_INT));
 }
-WEFT_INLINE __m512i WidenWords(__m256i x) { return _mm512_maskz_cvtepu16_epi32(0xFFFF, x); }
+WEFT_INLINE __m512i WidenWords(__m256i x) { return _mm512_cvtepu16_epi32(x); }
 WEFT_INLINE Vec LoadBFloat(const void* p) {
-  return FromBits(_mm512_maskz_slli_epi32(0xFFFF, WidenWords(LoadSixteenHalves(p)), 16));
+  return FromBits(_mm512_slli_epi32(WidenWords(LoadSixteenHalves(p)), 16));
 }
 WEFT_INLINE void StoreBFloat(void* p, Vec v) {
   const __m512i bits = BitsOf(v);
-  const __m512i high = _mm512_maskz_srli_epi32(0xFFFF, bits, 16);
+  const __m512i high = _mm512_srli_epi32(bits, 16);
   const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
   const __m512i bias = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF));
-  const __m512i rounded = _mm512_maskz_srli_epi32(0xFFFF, _mm512_add_epi32(bits, bias), 16);
+  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, bias), 16);
   const __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
   const __mmask16 is_nan = _mm512_cmp_ps_mask(v.v, v.v, _CMP_UNORD_Q);
   const __m512i result = _mm512_mask_blend_epi32(is_nan, rounded, quiet);
-  _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xFFFF, result));
+  _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtepi32_epi16(result));
 }
 WEFT_INLINE Vec LoadInt8(const int8_t* p) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  return {_mm512_maskz_cvtepi32_ps(0xFFFF, _mm512_maskz_cvtepi8_epi32(0xFFFF, bytes))};
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
 }
 WEFT_INLINE void StoreInt8(int8_t* p, Vec v) {
-  const __m512i words = _mm512_maskz_cvtps_epi32(0xFFFF, v.v);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xFFFF, words));
+  const __m512i words = _mm512_cvtps_epi32(v.v);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(words));
 }
 
 struct VecDouble {
@@ -117,8 +111,8 @@ struct VecDouble {
 };
 WEFT_INLINE VecDouble ZeroDouble() { return {_mm512_setzero_pd()}; }
 WEFT_INLINE VecDouble AddSquares(VecDouble sum, Vec x) {
-  const __m512d low = _mm512_maskz_cvtps_pd(0xFF, LowHalf(x));
-  const __m512d high = _mm512_maskz_cvtps_pd(0xFF, HighHalf(x));
+  const __m512d low = _mm512_cvtps_pd(LowHalf(x));
+  const __m512d high = _mm512_cvtps_pd(HighHalf(x));
   sum.v = _mm512_add_pd(sum.v, _mm512_mul_pd(low, low));
   return {_mm512_add_pd(sum.v, _mm512_mul_pd(high, high))};
 }
@@ -138,8 +132,7 @@ WEFT_INLINE void Deinterleave(Vec x, Vec y, Vec* even, Vec* odd) {
   odd->v = _mm512_permutex2var_ps(x.v, Index(1, 2), y.v);
 }
 WEFT_INLINE void Interleave(Vec even, Vec odd, Vec* x, Vec* y) {
-  const __m512i first =
-      _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  const __m512i first = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   const __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(8));
   x->v = _mm512_permutex2var_ps(even.v, first, odd.v);
   y->v = _mm512_permutex2var_ps(even.v, second, odd.v);

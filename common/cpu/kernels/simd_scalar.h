@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifndef WEFT_INLINE
 #define WEFT_INLINE inline __attribute__((always_inline))
+#endif
 
 namespace weft::cpu::WEFT_ISA {
 namespace {

@@ -15,6 +15,11 @@
 #include "tests/unit/common/cpu/kernels/kernel_samples.h"
 
 namespace weft::cpu {
+#ifdef WEFT_EMULATED_AVX512
+namespace avx512_emulated {
+const KernelTable* Table();
+}
+#endif
 namespace {
 
 uint64_t Seed() {
@@ -30,6 +35,9 @@ std::vector<const KernelTable*> Tables() {
   if (IsSupported(InstructionSet::kAvx2)) tables.push_back(Avx2Kernels());
   if (IsSupported(InstructionSet::kAvx512)) tables.push_back(Avx512Kernels());
   if (IsSupported(InstructionSet::kNeon)) tables.push_back(NeonKernels());
+#ifdef WEFT_EMULATED_AVX512
+  if (IsSupported(InstructionSet::kAvx2)) tables.push_back(avx512_emulated::Table());
+#endif
   std::erase(tables, nullptr);
   return tables;
 }

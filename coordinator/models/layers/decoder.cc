@@ -37,7 +37,7 @@ NodeId BuildDecoder(GraphContext& context) {
         g.RmsNorm(x, context.LayerWeight(layer, "attn_norm.weight"), model.rms_epsilon);
     NodeId attention = SelfAttention(context, layer, h, last && shape.outputs == 0);
     if (last && shape.outputs == 0) return kNoNode;
-    if (last && shape.outputs != shape.tokens) {
+    if (last) {
       // Only the requested rows go on; their keys and values are all stored by now.
       attention = SelectRows(context, attention);
       x = SelectRows(context, x);

@@ -94,7 +94,8 @@ _SHARED_KINDS = set("WwVvui")
 
 
 def check_kernel_objects(objects):
-    """Objects compiled for one instruction set define nothing weak and call nothing of the C++ library."""
+    """Objects compiled for one instruction set define nothing weak, call nothing of the C++ library, and those that
+    are compiled with its flags (kernels_NAME) define only their Table() for others."""
     for path in objects:
         listing = subprocess.run(["nm", "-C", path], capture_output=True, text=True, check=True).stdout
         for line in listing.splitlines():
@@ -104,5 +105,8 @@ def check_kernel_objects(objects):
             kind, symbol = words[1], words[2]
             if kind in _SHARED_KINDS:
                 yield Finding("weak-symbol", path, 0, f"{symbol} is weak ({kind}); the linker may use it everywhere")
+            elif os.path.basename(path).startswith("kernels_") and kind.isupper() and kind != "U" \
+                    and not (kind == "T" and symbol.endswith("::Table()")):
+                yield Finding("weak-symbol", path, 0, f"{symbol} ({kind}) is seen by others; only Table() may be")
             elif kind == "U" and re.match(r"(?:std|absl|__cxxabiv1)::|operator (?:new|delete)|__cxa_", symbol):
                 yield Finding("weak-symbol", path, 0, f"{symbol}: kernels call nothing of the C++ library")

@@ -186,9 +186,9 @@ class Skips(unittest.TestCase):
 
 
 class KernelObjects(unittest.TestCase):
-    def findings(self, source):
+    def findings(self, source, name="k.cc"):
         with tempfile.TemporaryDirectory() as root:
-            path = os.path.join(root, "k.cc")
+            path = os.path.join(root, name)
             with open(path, "w", encoding="utf-8") as file:
                 file.write(source)
             compiler = os.environ.get("CXX", "c++")
@@ -201,6 +201,13 @@ class KernelObjects(unittest.TestCase):
     def test_inline_function_is_weak(self):
         found = self.findings("inline int G(int x) { return x; }\nint F(int x) { return G(x); }\n")
         self.assertTrue(any("weak" in f.message for f in found))
+
+    def test_instruction_set_shows_only_its_table(self):
+        source = "namespace scalar { int Table() { return 1; } }\nint Other() { return 2; }\n"
+        self.assertEqual(self.findings(source), [])
+        found = self.findings(source, "kernels_scalar.cc")
+        self.assertEqual(len(found), 1)
+        self.assertIn("Other()", found[0].message)
 
     def test_library_call_is_found(self):
         found = self.findings("int* F() { return new int(1); }\n")

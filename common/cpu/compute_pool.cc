@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 
 namespace weft {
@@ -93,7 +94,7 @@ void ComputePool::WaitForWorkers(Idle idle) {
     MutexLock lock(mutex_);
     caller_sleeps_.store(true);
     if (running_.load() != 0) {
-      done_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kWaitPeriod);
+      done_.WaitUntil(mutex_, SystemClock().Now() + kWaitPeriod);
     }
     caller_sleeps_.store(false);
   }

@@ -2,8 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
@@ -13,7 +13,6 @@ namespace weft {
 namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
-constexpr auto kAlignValue = static_cast<std::align_val_t>(CpuBufferType::kAlignment);
 
 // Host memory that someone else owns.
 class HostMemoryBuffer : public Buffer {
@@ -52,26 +51,16 @@ class HostMemoryBuffer : public Buffer {
   int64_t bytes_;
 };
 
-// Memory for `bytes` > 0, or null. Whole huge pages from kHugePage on.
+// Memory for `bytes` > 0, or null; std::free gives it back. Whole huge pages from kHugePage on.
 uint8_t* Reserve(int64_t bytes) {
-  if (bytes < kHugePage) {
-    return static_cast<uint8_t*>(
-        ::operator new[](static_cast<size_t>(bytes), kAlignValue, std::nothrow));
-  }
-  const std::optional<int64_t> rounded = CheckedAlignUp(bytes, kHugePage);
+  const bool large = bytes >= kHugePage;
+  const int64_t alignment = large ? kHugePage : CpuBufferType::kAlignment;
+  const std::optional<int64_t> rounded = CheckedAlignUp(bytes, alignment);
   if (!rounded) return nullptr;
-  void* data = std::aligned_alloc(kHugePage, static_cast<size_t>(*rounded));
+  void* data = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(*rounded));
   // Advice: without huge pages everything works as well, only slower.
-  if (data != nullptr) madvise(data, static_cast<size_t>(*rounded), MADV_HUGEPAGE);
+  if (large && data != nullptr) madvise(data, static_cast<size_t>(*rounded), MADV_HUGEPAGE);
   return static_cast<uint8_t*>(data);
-}
-
-void Release(uint8_t* data, int64_t bytes) {
-  if (bytes < kHugePage) {
-    ::operator delete[](data, kAlignValue);
-  } else {
-    std::free(data);
-  }
 }
 
 }  // namespace
@@ -83,7 +72,7 @@ class CpuBufferType::AllocatedBuffer final : public HostMemoryBuffer {
                   int64_t reserved)
       : HostMemoryBuffer(type, usage, data, bytes), type_(type), reserved_(reserved) {}
   ~AllocatedBuffer() override {
-    Release(data(), reserved_);
+    std::free(data());
     type_.used_bytes_.fetch_sub(reserved_);
   }
 

@@ -6,10 +6,10 @@ namespace weft::cpu {
 
 void Launch::Tick(int worker) {
   if (worker != 0 || !progress_) return;
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = SystemClock().Now();
   if (now - last_progress_ < std::chrono::microseconds(500)) return;
   progress_();
-  last_progress_ = std::chrono::steady_clock::now();
+  last_progress_ = SystemClock().Now();
 }
 
 void Launch::ForRange(int64_t count, int64_t work, Body body) {

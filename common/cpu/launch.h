@@ -2,14 +2,12 @@
 // the ops see them.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "common/base/clock.h"
 #include "common/cpu/compute_pool.h"
 #include "common/cpu/kernels/kernel_table.h"
 #include "common/cpu/reference/host_tensor.h"
@@ -51,7 +49,7 @@ class Launch {
   const KernelTable& kernels_;
   uint8_t* workspace_;
   const std::function<void()>& progress_;
-  std::chrono::steady_clock::time_point last_progress_ = std::chrono::steady_clock::now();
+  Clock::TimePoint last_progress_ = SystemClock().Now();
 };
 
 // Worker w's share of [0, count).

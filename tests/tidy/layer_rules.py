@@ -11,7 +11,7 @@ MAY_USE = {
     "common/tensor": ["common/base"],
     "common/graph": ["common/base", "common/tensor"],
     "common/device": ["common/base", "common/tensor", "common/graph"],
-    "common/cpu": ["common/base", "common/tensor", "common/graph", "common/device"],
+    "common/cpu": ["common/base", "common/tensor", "common/graph", "common/device", "common/cpu/kernels"],
     "common/cpu/kernels": ["common/tensor/quant/block_layout.h"],
     "common/transport": ["common/base"],
     "common/collectives": ["common/base", "common/tensor", "common/graph", "common/device", "common/transport"],

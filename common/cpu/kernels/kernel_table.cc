@@ -1,5 +1,10 @@
 #include "common/cpu/kernels/kernel_table.h"
 
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace weft {
 namespace cpu {
 
@@ -15,6 +20,9 @@ const KernelTable* Table();
 namespace neon {
 const KernelTable* Table();
 }
+namespace neon_dotprod {
+const KernelTable* Table();
+}
 
 const KernelTable* ScalarKernels() { return scalar::Table(); }
 
@@ -25,7 +33,9 @@ const KernelTable* NeonKernels() { return nullptr; }
 #elif defined(__aarch64__)
 const KernelTable* Avx2Kernels() { return nullptr; }
 const KernelTable* Avx512Kernels() { return nullptr; }
-const KernelTable* NeonKernels() { return neon::Table(); }
+const KernelTable* NeonKernels() {
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 ? neon_dotprod::Table() : neon::Table();
+}
 #else
 const KernelTable* Avx2Kernels() { return nullptr; }
 const KernelTable* Avx512Kernels() { return nullptr; }

@@ -66,7 +66,7 @@ void CheckCut(uint64_t seed, int device_count) {
 
 TEST(ExecutorRandom, AnyCut_EqualsTheOracle) {
   const uint64_t seed = TestSeed(1);
-  for (uint64_t i = 0; i < 40; ++i) {
+  for (uint64_t i = 0; i < 16; ++i) {
     for (const int devices : {1, 2, 3}) CheckCut(seed + i, devices);
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }

@@ -9,8 +9,12 @@
 namespace weft {
 namespace {
 
-// Independent accumulators: enough to hide the latency of a multiply-add on two ports.
+// Independent accumulators: enough to hide the latency of a multiply-add on two ports. They must
+// stay in registers, so each loop over them is unrolled by hand.
 constexpr int kChains = 10;
+
+#define WEFT_FOR_EACH_CHAIN(STEP) \
+  STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7) STEP(8) STEP(9)
 
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) int64_t Int8Avx2(int64_t steps, int64_t* sink) {
@@ -18,10 +22,12 @@ __attribute__((target("avx2"))) int64_t Int8Avx2(int64_t steps, int64_t* sink) {
   __m256i y = _mm256_set1_epi8(5);
   __m256i sum[kChains] = {};
   for (int64_t i = 0; i < steps; ++i) {
-    for (auto& chain : sum) {
-      asm volatile("" : "+x"(y));  // a new operand each time, as far as the compiler knows
-      chain = _mm256_add_epi32(chain, _mm256_madd_epi16(_mm256_maddubs_epi16(x, y), ones));
-    }
+    // The operand is a new one each time, as far as the compiler knows.
+#define WEFT_STEP(I)          \
+  asm volatile("" : "+x"(y)); \
+  sum[I] = _mm256_add_epi32(sum[I], _mm256_madd_epi16(_mm256_maddubs_epi16(x, y), ones));
+    WEFT_FOR_EACH_CHAIN(WEFT_STEP)
+#undef WEFT_STEP
   }
   for (int i = 1; i < kChains; ++i) sum[0] = _mm256_add_epi32(sum[0], sum[i]);
   *sink += _mm256_extract_epi32(sum[0], 0);
@@ -34,10 +40,11 @@ __attribute__((target("avx512f,avx512vnni,avx2"))) int64_t Int8Avx512(int64_t st
   __m512i y = _mm512_set1_epi32(0x05050505);
   __m512i sum[kChains] = {};
   for (int64_t i = 0; i < steps; ++i) {
-    for (auto& chain : sum) {
-      asm volatile("" : "+v"(y));
-      chain = _mm512_dpbusd_epi32(chain, x, y);
-    }
+#define WEFT_STEP(I)          \
+  asm volatile("" : "+v"(y)); \
+  sum[I] = _mm512_dpbusd_epi32(sum[I], x, y);
+    WEFT_FOR_EACH_CHAIN(WEFT_STEP)
+#undef WEFT_STEP
   }
   for (int i = 1; i < kChains; ++i) sum[0] = _mm512_add_epi32(sum[0], sum[i]);
   int32_t lanes[16];  // by memory: g++-12 warns inside its own header about the shorter ways
@@ -51,10 +58,11 @@ __attribute__((target("avx2,fma"))) int64_t F32Avx2(int64_t steps, int64_t* sink
   __m256 y = _mm256_set1_ps(1e-3f);
   __m256 sum[kChains] = {};
   for (int64_t i = 0; i < steps; ++i) {
-    for (auto& chain : sum) {
-      asm volatile("" : "+x"(y));
-      chain = _mm256_fmadd_ps(chain, x, y);
-    }
+#define WEFT_STEP(I)          \
+  asm volatile("" : "+x"(y)); \
+  sum[I] = _mm256_fmadd_ps(sum[I], x, y);
+    WEFT_FOR_EACH_CHAIN(WEFT_STEP)
+#undef WEFT_STEP
   }
   for (int i = 1; i < kChains; ++i) sum[0] = _mm256_add_ps(sum[0], sum[i]);
   *sink += _mm256_cvtss_f32(sum[0]) > 0 ? 1 : 0;
@@ -66,10 +74,11 @@ __attribute__((target("avx512f"))) int64_t F32Avx512(int64_t steps, int64_t* sin
   __m512 y = _mm512_set1_ps(1e-3f);
   __m512 sum[kChains] = {};
   for (int64_t i = 0; i < steps; ++i) {
-    for (auto& chain : sum) {
-      asm volatile("" : "+v"(y));
-      chain = _mm512_fmadd_ps(chain, x, y);
-    }
+#define WEFT_STEP(I)          \
+  asm volatile("" : "+v"(y)); \
+  sum[I] = _mm512_fmadd_ps(sum[I], x, y);
+    WEFT_FOR_EACH_CHAIN(WEFT_STEP)
+#undef WEFT_STEP
   }
   for (int i = 1; i < kChains; ++i) sum[0] = _mm512_add_ps(sum[0], sum[i]);
   float lanes[16];
@@ -96,10 +105,11 @@ int64_t Int8Plain(int64_t steps, int64_t* sink) {
   int32_t sum[kChains] = {};
   int32_t y = 5;
   for (int64_t i = 0; i < steps; ++i) {
-    for (int32_t& chain : sum) {
-      asm volatile("" : "+r"(y));
-      chain += 3 * y;
-    }
+#define WEFT_STEP(I)          \
+  asm volatile("" : "+r"(y)); \
+  sum[I] += 3 * y;
+    WEFT_FOR_EACH_CHAIN(WEFT_STEP)
+#undef WEFT_STEP
   }
   for (const int32_t chain : sum) *sink += chain;
   return steps * kChains * 2;
@@ -107,9 +117,12 @@ int64_t Int8Plain(int64_t steps, int64_t* sink) {
 
 int64_t F32Plain(int64_t steps, int64_t* sink) {
   float sum[kChains] = {};
+  float y = 1e-3f;
   for (int64_t i = 0; i < steps; ++i) {
-    for (float& chain : sum) chain = chain * 0.999f + 1e-3f;
-    asm volatile("" ::: "memory");
+#define WEFT_STEP(I) sum[I] = sum[I] * 0.999f + y;
+    asm volatile("" : "+m"(y));
+    WEFT_FOR_EACH_CHAIN(WEFT_STEP)
+#undef WEFT_STEP
   }
   for (const float chain : sum) *sink += chain > 0 ? 1 : 0;
   return steps * kChains * 2;
@@ -128,6 +141,8 @@ int64_t ReadPlain(const uint8_t* data, int64_t bytes) {
   for (const uint64_t word : sum) all ^= word;
   return static_cast<int64_t>(all);
 }
+
+#undef WEFT_FOR_EACH_CHAIN
 
 }  // namespace
 

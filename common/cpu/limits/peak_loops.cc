@@ -11,10 +11,9 @@ namespace {
 
 // Independent accumulators: enough to hide the latency of a multiply-add on two ports. They must
 // stay in registers, so each loop over them is unrolled by hand.
-constexpr int kChains = 10;
+constexpr int kChains = 8;
 
-#define WEFT_FOR_EACH_CHAIN(STEP) \
-  STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7) STEP(8) STEP(9)
+#define WEFT_FOR_EACH_CHAIN(STEP) STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7)
 
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) int64_t Int8Avx2(int64_t steps, int64_t* sink) {

@@ -19,11 +19,9 @@ void AddBinary(Op op, uint64_t seed, std::vector<OpCase>& cases) {
     Extents a;
     Extents b;
   };
-  std::vector<Shapes> all = {{{32, 6, 1, 1}, {32, 1, 1, 1}},
-                             {{12, 4, 3, 2}, {3, 2, 1, 2}},
-                             {{70, 5, 1, 1}, {1, 5, 1, 1}},
-                             {{70, 5, 1, 1}, {1, 1, 1, 1}},
-                             {{999, 50, 1, 1}, {999, 1, 1, 1}}};
+  std::vector<Shapes> all = {{{32, 6, 1, 1}, {32, 1, 1, 1}}, {{12, 4, 3, 2}, {3, 2, 1, 2}},
+                             {{8, 2, 6, 4}, {4, 1, 3, 2}},   {{70, 5, 1, 1}, {1, 5, 1, 1}},
+                             {{70, 5, 1, 1}, {1, 1, 1, 1}},  {{999, 50, 1, 1}, {999, 1, 1, 1}}};
   for (const Extents& ne : kShapes) all.push_back({ne, ne});
   for (const auto& [a, b] : all) {
     CaseBuilder builder(++seed);

@@ -73,278 +73,268 @@ void CheckHostile(absl::Span<const HostileCase> cases) {
   }
 }
 
-TEST(VerifyProgram, HostileTables_AreRefused) {
-  const HostileCase cases[] = {
-      {"graph", [](Program& p) { p.graph.mutable_node(kResultNode).op = static_cast<Op>(77); },
-       "unknown op"},
-      {"missing place", [](Program& p) { p.places.pop_back(); }, "8 places for 9 nodes"},
-      {"events", [](Program& p) { p.event_count = -1; }, "-1 events"},
-      {"many events", [](Program& p) { p.event_count = std::numeric_limits<int32_t>::max(); },
-       "events, at most"},
-      {"many slots", [](Program& p) { p.slots.resize(1 << 18); }, "slots, at most"},
-      {"many devices", [](Program& p) { p.devices.resize(65); }, "65 devices, at most 64"},
-      {"many streams", [](Program& p) { p.streams.resize(65); }, "65 streams, at most 64"},
-      {"many outputs", [](Program& p) { p.outputs.resize(2000); }, "2000 outputs"},
-      {"many commands", [](Program& p) { Commands(p, 0).resize(1 << 18, RecordCommand{0}); },
-       "commands, at most"},
-      {"long name", [](Program& p) { p.graph.mutable_node(kInputNode).name.assign(1000, 'x'); },
-       "1000 bytes in a node's name"},
-      {"long device name", [](Program& p) { p.devices[0].assign(1000, 'x'); },
-       "1000 bytes in a device's name"},
-      {"stream without device", [](Program& p) { p.streams[1].device = 2; },
-       "stream 1: no device 2"},
-      {"negative device", [](Program& p) { p.streams[1].device = -1; }, "stream 1: no device -1"},
-      {"two streams of a device", [](Program& p) { p.streams[1].device = 0; },
-       "stream 1: device 0 has another one"},
-      {"output of no node", [](Program& p) { p.outputs[0].node = NodeId{9}; },
-       "output 0: no node 9"},
-      {"output of kNoNode", [](Program& p) { p.outputs[0].node = kNoNode; },
-       "output 0: no node -1"},
-  };
-  CheckHostile(cases);
-}
+constexpr HostileCase kTables[] = {
+    {"graph", [](Program& p) { p.graph.mutable_node(kResultNode).op = static_cast<Op>(77); },
+     "unknown op"},
+    {"missing place", [](Program& p) { p.places.pop_back(); }, "8 places for 9 nodes"},
+    {"events", [](Program& p) { p.event_count = -1; }, "-1 events"},
+    {"many events", [](Program& p) { p.event_count = std::numeric_limits<int32_t>::max(); },
+     "events, at most"},
+    {"many slots", [](Program& p) { p.slots.resize(1 << 18); }, "slots, at most"},
+    {"many devices", [](Program& p) { p.devices.resize(65); }, "65 devices, at most 64"},
+    {"many streams", [](Program& p) { p.streams.resize(65); }, "65 streams, at most 64"},
+    {"many outputs", [](Program& p) { p.outputs.resize(2000); }, "2000 outputs"},
+    {"many commands", [](Program& p) { Commands(p, 0).resize(1 << 18, RecordCommand{0}); },
+     "commands, at most"},
+    {"long name", [](Program& p) { p.graph.mutable_node(kInputNode).name.assign(1000, 'x'); },
+     "1000 bytes in a node's name"},
+    {"long device name", [](Program& p) { p.devices[0].assign(1000, 'x'); },
+     "1000 bytes in a device's name"},
+    {"stream without device", [](Program& p) { p.streams[1].device = 2; }, "stream 1: no device 2"},
+    {"negative device", [](Program& p) { p.streams[1].device = -1; }, "stream 1: no device -1"},
+    {"two streams of a device", [](Program& p) { p.streams[1].device = 0; },
+     "stream 1: device 0 has another one"},
+    {"output of no node", [](Program& p) { p.outputs[0].node = NodeId{9}; }, "output 0: no node 9"},
+    {"output of kNoNode", [](Program& p) { p.outputs[0].node = kNoNode; }, "output 0: no node -1"},
+};
 
-TEST(VerifyProgram, HostileSlots_AreRefused) {
-  const HostileCase cases[] = {
-      {"unknown kind", [](Program& p) { p.slots[kInput0].kind = static_cast<SlotKind>(9); },
-       "slot 2: unknown kind"},
-      {"device", [](Program& p) { p.slots[kCache2].device = 2; }, "slot 4: no device 2"},
-      {"negative device", [](Program& p) { p.slots[kCache2].device = -1; }, "slot 4: no device -1"},
-      {"negative id", [](Program& p) { p.slots[kWeight5].id = -1; }, "slot 3: id -1"},
-      {"negative size", [](Program& p) { p.slots[kArena0].bytes = -1; }, "slot 0: -1 bytes"},
-      {"huge", [](Program& p) { p.slots[kArena0].bytes = int64_t{1} << 50; }, "at most"},
-      {"huge inputs",
-       [](Program& p) {
-         p.slots.push_back({SlotKind::kInput, 2, 0, int64_t{1} << 41});
-         p.slots.push_back({SlotKind::kInput, 3, 0, int64_t{1} << 41});
-       },
-       "inputs are too large"},
-      {"huge table",
-       [](Program& p) {
-         p.slots.push_back({SlotKind::kPageTable, 0, 0, int64_t{1} << 40});
-       },
-       "bytes, at most"},
-      {"weight twice", [](Program& p) { p.slots.push_back(p.slots[kWeight5]); },
-       "slot 6: id 5 is used twice"},
-      {"table twice",
-       [](Program& p) {
-         p.slots.resize(8, Slot{SlotKind::kPageTable, 1, 0, 64});
-       },
-       "slot 7: id 1 is used twice"},
-      {"arena of another device", [](Program& p) { p.slots[kArena1].id = 0; },
-       "slot 1: arena 0 on device 1"},
-      {"gap in inputs", [](Program& p) { p.slots[kInput0].id = 7; }, "input ids have gaps"},
-      {"no stream for a cache",
-       [](Program& p) {
-         p.devices.push_back("idle");
-         p.slots.push_back({SlotKind::kCache, 9, 2, 64});
-       },
-       "slot 6: device 2 has no stream"},
-  };
-  CheckHostile(cases);
-}
+TEST(VerifyProgram, HostileTables_AreRefused) { CheckHostile(kTables); }
 
-TEST(VerifyProgram, HostilePlaces_AreRefused) {
-  const HostileCase cases[] = {
-      {"no slot", [](Program& p) { PlaceOf(p, kProductNode).slot = 99; },
-       "node 2 (mul_mat 'product'): no slot 99"},
-      {"negative slot", [](Program& p) { PlaceOf(p, kProductNode).slot = -2; }, "no slot -2"},
-      {"executed without memory",
-       [](Program& p) {
-         PlaceOf(p, kProductNode) = {-1, 0};
-       },
-       "node 2 (mul_mat 'product'): has no memory"},
-      {"offset without a slot",
-       [](Program& p) {
-         PlaceOf(p, kWeightNode) = {-1, 64};
-       },
-       "an offset without a slot"},
-      {"source without memory",
-       [](Program& p) {
-         PlaceOf(p, kWeightNode) = {-1, 0};
-       },
-       "source 1 has no memory"},
-      {"misaligned", [](Program& p) { PlaceOf(p, kProductNode).offset = 4; }, "leaves slot"},
-      {"misaligned inside",
-       [](Program& p) {
-         p.slots[kArena0].bytes += 64;
-         PlaceOf(p, kProductNode).offset = 4;
-       },
-       "misaligned offset 4"},
-      {"negative offset", [](Program& p) { PlaceOf(p, kProductNode).offset = -64; }, "leaves slot"},
-      {"overflowing offset",
-       [](Program& p) {
-         PlaceOf(p, kProductNode).offset = std::numeric_limits<int64_t>::max() - 63;
-       },
-       "leaves slot"},
-      {"slot too small", [](Program& p) { p.slots[kArena1].bytes -= 64; }, "leaves slot"},
-      {"weight too small", [](Program& p) { p.slots[kWeight5].bytes = 16; }, "leaves slot"},
-      {"input of another size", [](Program& p) { p.slots[kInput0].bytes += 64; },
-       "an input of 128 bytes in a slot of 192"},
-      {"leaf in another's slot", [](Program& p) { p.slots[kWeight5].id = 6; },
-       "at the start of the slot of its kind and id 5"},
-      {"leaf in an arena",
-       [](Program& p) {
-         p.slots[kArena0].bytes = 4096;
-         PlaceOf(p, kWeightNode) = {kArena0, 1024};
-       },
-       "at the start of the slot"},
-      {"result in a weight",
-       [](Program& p) {
-         PlaceOf(p, kProductNode) = {kWeight5, 0};
-       },
-       "a result lies outside the arenas"},
-      {"result in a cache",
-       [](Program& p) {
-         PlaceOf(p, kProductNode) = {kCache2, 0};
-       },
-       "a result lies outside the arenas"},
-      {"view elsewhere", [](Program& p) { PlaceOf(p, kViewNode).offset = 0; },
-       "node 7 (view ''): is not where its root is"},
-      {"view without memory",
-       [](Program& p) {
-         PlaceOf(p, kViewNode) = {-1, 0};
-       },
-       "is not where its root is"},
-      {"store elsewhere",
-       [](Program& p) {
-         PlaceOf(p, kStoreNode) = {kArena0, 0};
-       },
-       "leaves slot"},
-      {"output without memory",
-       [](Program& p) {
-         PlaceOf(p, kWeightNode) = {-1, 0};
-         p.outputs[0].node = kWeightNode;
-       },
-       "output 0, node 1 (leaf 'w'): has no memory"},
-  };
-  CheckHostile(cases);
-}
+constexpr HostileCase kSlots[] = {
+    {"unknown kind", [](Program& p) { p.slots[kInput0].kind = static_cast<SlotKind>(9); },
+     "slot 2: unknown kind"},
+    {"device", [](Program& p) { p.slots[kCache2].device = 2; }, "slot 4: no device 2"},
+    {"negative device", [](Program& p) { p.slots[kCache2].device = -1; }, "slot 4: no device -1"},
+    {"negative id", [](Program& p) { p.slots[kWeight5].id = -1; }, "slot 3: id -1"},
+    {"negative size", [](Program& p) { p.slots[kArena0].bytes = -1; }, "slot 0: -1 bytes"},
+    {"huge", [](Program& p) { p.slots[kArena0].bytes = int64_t{1} << 50; }, "at most"},
+    {"huge inputs",
+     [](Program& p) {
+       p.slots.push_back({SlotKind::kInput, 2, 0, int64_t{1} << 41});
+       p.slots.push_back({SlotKind::kInput, 3, 0, int64_t{1} << 41});
+     },
+     "inputs are too large"},
+    {"huge table",
+     [](Program& p) {
+       p.slots.push_back({SlotKind::kPageTable, 0, 0, int64_t{1} << 40});
+     },
+     "bytes, at most"},
+    {"weight twice", [](Program& p) { p.slots.push_back(p.slots[kWeight5]); },
+     "slot 6: id 5 is used twice"},
+    {"table twice",
+     [](Program& p) {
+       p.slots.resize(8, Slot{SlotKind::kPageTable, 1, 0, 64});
+     },
+     "slot 7: id 1 is used twice"},
+    {"arena of another device", [](Program& p) { p.slots[kArena1].id = 0; },
+     "slot 1: arena 0 on device 1"},
+    {"gap in inputs", [](Program& p) { p.slots[kInput0].id = 7; }, "input ids have gaps"},
+    {"no stream for a cache",
+     [](Program& p) {
+       p.devices.push_back("idle");
+       p.slots.push_back({SlotKind::kCache, 9, 2, 64});
+     },
+     "slot 6: device 2 has no stream"},
+};
 
-TEST(VerifyProgram, HostileCommands_AreRefused) {
-  const HostileCase cases[] = {
-      {"node out of range",
-       [](Program& p) { First<ComputeCommand>(p, 1).nodes.push_back(NodeId{99}); },
-       "stream 1, command 2: no node 99"},
-      {"kNoNode", [](Program& p) { First<ComputeCommand>(p, 1).nodes.push_back(kNoNode); },
-       "stream 1, command 2: no node -1"},
-      {"node twice", [](Program& p) { First<ComputeCommand>(p, 1).nodes.push_back(kResultNode); },
-       "node 8 (scale 'result') is listed twice"},
-      {"node on two devices",
-       [](Program& p) { First<ComputeCommand>(p, 1).nodes.push_back(kProductNode); },
-       "node 2 (mul_mat 'product')"},
-      {"node nowhere", [](Program& p) { First<ComputeCommand>(p, 1).nodes.clear(); },
-       "node 8 (scale 'result'): no command runs it"},
-      {"node on the wrong device",
-       [](Program& p) {
-         First<ComputeCommand>(p, 1).nodes.clear();
-         Commands(p, 0).push_back(WaitCommand{1});
-         Commands(p, 0).push_back(ComputeCommand{{kResultNode}});
-         Commands(p, 1).push_back(RecordCommand{1});
-         p.event_count = 2;
-       },
-       "node 8 (scale 'result'): writes memory of another device"},
-      {"missing wait", [](Program& p) { Drop<WaitCommand>(p, 1); },
-       "stream 1, command 0: node 6 (copy 'replica'): source 2 is not certain to be written"},
-      {"missing record", [](Program& p) { Drop<RecordCommand>(p, 0); },
-       "stream 1, command 0: waits for event 0, which is recorded never"},
-      {"record before the work",
-       [](Program& p) {
-         Drop<RecordCommand>(p, 0);
-         Commands(p, 0).insert(Commands(p, 0).begin(), RecordCommand{0});
-       },
-       "source 2 is not certain to be written"},
-      {"missing copy", [](Program& p) { Drop<CopyCommand>(p, 1); },
-       "node 8 (scale 'result'): source 7 is not certain to be written"},
-      {"recorded twice", [](Program& p) { Commands(p, 0).push_back(RecordCommand{0}); },
-       "event 0 is recorded twice"},
-      {"unknown event", [](Program& p) { First<RecordCommand>(p, 0).event = 1; }, "no event 1"},
-      {"negative event", [](Program& p) { First<WaitCommand>(p, 1).event = -1; }, "no event -1"},
-      {"cycle",
-       [](Program& p) {
-         p.event_count = 2;
-         Commands(p, 0).insert(Commands(p, 0).begin(), WaitCommand{1});
-         Commands(p, 1).push_back(RecordCommand{1});
-       },
-       "waits for event"},
-      {"wait for itself",
-       [](Program& p) {
-         p.event_count = 2;
-         Commands(p, 1).push_back(WaitCommand{1});
-         Commands(p, 1).push_back(RecordCommand{1});
-       },
-       "stream 1, command 3: waits for event 1"},
-      {"input of another device without an event",
-       [](Program& p) {
-         p.graph.mutable_node(kReplicaNode).sources = {kProductNode};
-         p.slots[kInput0].device = 1;
-       },
-       "source 0 is not certain to be written by stream 1"},
-      {"written weight",
-       [](Program& p) {
-         p.graph.mutable_node(kCacheNode).attributes = LeafAttributes{LeafKind::kWeight, 2};
-         p.slots[kCache2].kind = SlotKind::kWeight;
-       },
-       "node 5 (set_rows 'store'): writes a weight"},
-      {"order inside a command",
-       [](Program& p) {
-         auto& nodes = First<ComputeCommand>(p, 0).nodes;
-         std::reverse(nodes.begin(), nodes.end());
-       },
-       "source 2 is not certain to be written"},
-  };
-  CheckHostile(cases);
-}
+TEST(VerifyProgram, HostileSlots_AreRefused) { CheckHostile(kSlots); }
 
-TEST(VerifyProgram, HostileCopies_AreRefused) {
-  const HostileCase cases[] = {
-      {"no node", [](Program& p) { First<CopyCommand>(p, 1).node = NodeId{-5}; }, "no node -5"},
-      {"node of another op", [](Program& p) { First<CopyCommand>(p, 1).node = kResultNode; },
-       "node 8 (scale 'result') is not a copy"},
-      {"conversion",
-       [](Program& p) {
-         p.graph.mutable_node(kReplicaNode).attributes = CopyAttributes{DType::kF16};
-         p.graph.mutable_node(kReplicaNode).layout = *PackedLayout(DType::kF16, {16, 4, 1, 1});
-         p.graph.mutable_node(kViewNode).op = Op::kReshape;
-         p.graph.mutable_node(kViewNode).attributes = ReshapeAttributes{{16, 4, 1, 1}};
-         p.graph.mutable_node(kViewNode).layout = *PackedLayout(DType::kF16, {16, 4, 1, 1});
-         p.graph.mutable_node(kViewNode).view_offset = 0;
-         p.places[7] = p.places[6];
-         Node& result = p.graph.mutable_node(kResultNode);
-         result.op = Op::kCopy;
-         result.attributes = CopyAttributes{DType::kF32};
-         result.layout = *PackedLayout(DType::kF32, {16, 4, 1, 1});
-         p.slots[kArena1].bytes = 4096;
-       },
-       "node 6 (copy 'replica') does more than move bytes"},
-      {"source place", [](Program& p) { First<CopyCommand>(p, 1).source.offset += 64; },
-       "node 6 (copy 'replica'): its places or size are others"},
-      {"source slot", [](Program& p) { First<CopyCommand>(p, 1).source.slot = 1000; },
-       "its places or size are others"},
-      {"destination", [](Program& p) { First<CopyCommand>(p, 1).destination.slot = kCache2; },
-       "its places or size are others"},
-      {"size", [](Program& p) { First<CopyCommand>(p, 1).bytes += 1; },
-       "its places or size are others"},
-      {"negative size", [](Program& p) { First<CopyCommand>(p, 1).bytes = -1; },
-       "its places or size are others"},
-      {"twice",
-       [](Program& p) {
-         const CopyCommand copy = First<CopyCommand>(p, 1);
-         Commands(p, 1).emplace_back(copy);
-       },
-       "node 6 (copy 'replica') is listed twice"},
-      {"by the wrong stream",
-       [](Program& p) {
-         const CopyCommand copy = First<CopyCommand>(p, 1);
-         Drop<CopyCommand>(p, 1);
-         Drop<WaitCommand>(p, 1);
-         Commands(p, 0).emplace_back(copy);
-         p.streams[1].commands.clear();
-       },
-       "writes memory of another device"},
-  };
-  CheckHostile(cases);
-}
+constexpr HostileCase kPlaces[] = {
+    {"no slot", [](Program& p) { PlaceOf(p, kProductNode).slot = 99; },
+     "node 2 (mul_mat 'product'): no slot 99"},
+    {"negative slot", [](Program& p) { PlaceOf(p, kProductNode).slot = -2; }, "no slot -2"},
+    {"executed without memory",
+     [](Program& p) {
+       PlaceOf(p, kProductNode) = {-1, 0};
+     },
+     "node 2 (mul_mat 'product'): has no memory"},
+    {"offset without a slot",
+     [](Program& p) {
+       PlaceOf(p, kWeightNode) = {-1, 64};
+     },
+     "an offset without a slot"},
+    {"source without memory",
+     [](Program& p) {
+       PlaceOf(p, kWeightNode) = {-1, 0};
+     },
+     "source 1 has no memory"},
+    {"misaligned", [](Program& p) { PlaceOf(p, kProductNode).offset = 4; }, "leaves slot"},
+    {"misaligned inside",
+     [](Program& p) {
+       p.slots[kArena0].bytes += 64;
+       PlaceOf(p, kProductNode).offset = 4;
+     },
+     "misaligned offset 4"},
+    {"negative offset", [](Program& p) { PlaceOf(p, kProductNode).offset = -64; }, "leaves slot"},
+    {"overflowing offset",
+     [](Program& p) { PlaceOf(p, kProductNode).offset = std::numeric_limits<int64_t>::max() - 63; },
+     "leaves slot"},
+    {"slot too small", [](Program& p) { p.slots[kArena1].bytes -= 64; }, "leaves slot"},
+    {"weight too small", [](Program& p) { p.slots[kWeight5].bytes = 16; }, "leaves slot"},
+    {"input of another size", [](Program& p) { p.slots[kInput0].bytes += 64; },
+     "an input of 128 bytes in a slot of 192"},
+    {"leaf in another's slot", [](Program& p) { p.slots[kWeight5].id = 6; },
+     "at the start of the slot of its kind and id 5"},
+    {"leaf in an arena",
+     [](Program& p) {
+       p.slots[kArena0].bytes = 4096;
+       PlaceOf(p, kWeightNode) = {kArena0, 1024};
+     },
+     "at the start of the slot"},
+    {"result in a weight",
+     [](Program& p) {
+       PlaceOf(p, kProductNode) = {kWeight5, 0};
+     },
+     "a result lies outside the arenas"},
+    {"result in a cache",
+     [](Program& p) {
+       PlaceOf(p, kProductNode) = {kCache2, 0};
+     },
+     "a result lies outside the arenas"},
+    {"view elsewhere", [](Program& p) { PlaceOf(p, kViewNode).offset = 0; },
+     "node 7 (view ''): is not where its root is"},
+    {"view without memory",
+     [](Program& p) {
+       PlaceOf(p, kViewNode) = {-1, 0};
+     },
+     "is not where its root is"},
+    {"store elsewhere",
+     [](Program& p) {
+       PlaceOf(p, kStoreNode) = {kArena0, 0};
+     },
+     "leaves slot"},
+    {"output without memory",
+     [](Program& p) {
+       PlaceOf(p, kWeightNode) = {-1, 0};
+       p.outputs[0].node = kWeightNode;
+     },
+     "output 0, node 1 (leaf 'w'): has no memory"},
+};
+
+TEST(VerifyProgram, HostilePlaces_AreRefused) { CheckHostile(kPlaces); }
+
+constexpr HostileCase kCommands[] = {
+    {"node out of range",
+     [](Program& p) { First<ComputeCommand>(p, 1).nodes.push_back(NodeId{99}); },
+     "stream 1, command 2: no node 99"},
+    {"kNoNode", [](Program& p) { First<ComputeCommand>(p, 1).nodes.push_back(kNoNode); },
+     "stream 1, command 2: no node -1"},
+    {"node twice", [](Program& p) { First<ComputeCommand>(p, 1).nodes.push_back(kResultNode); },
+     "node 8 (scale 'result') is listed twice"},
+    {"node on two devices",
+     [](Program& p) { First<ComputeCommand>(p, 1).nodes.push_back(kProductNode); },
+     "node 2 (mul_mat 'product')"},
+    {"node nowhere", [](Program& p) { First<ComputeCommand>(p, 1).nodes.clear(); },
+     "node 8 (scale 'result'): no command runs it"},
+    {"node on the wrong device",
+     [](Program& p) {
+       First<ComputeCommand>(p, 1).nodes.clear();
+       Commands(p, 0).push_back(WaitCommand{1});
+       Commands(p, 0).push_back(ComputeCommand{{kResultNode}});
+       Commands(p, 1).push_back(RecordCommand{1});
+       p.event_count = 2;
+     },
+     "node 8 (scale 'result'): writes memory of another device"},
+    {"missing wait", [](Program& p) { Drop<WaitCommand>(p, 1); },
+     "stream 1, command 0: node 6 (copy 'replica'): source 2 is not certain to be written"},
+    {"missing record", [](Program& p) { Drop<RecordCommand>(p, 0); },
+     "stream 1, command 0: waits for event 0, which is recorded never"},
+    {"record before the work",
+     [](Program& p) {
+       Drop<RecordCommand>(p, 0);
+       Commands(p, 0).insert(Commands(p, 0).begin(), RecordCommand{0});
+     },
+     "source 2 is not certain to be written"},
+    {"missing copy", [](Program& p) { Drop<CopyCommand>(p, 1); },
+     "node 8 (scale 'result'): source 7 is not certain to be written"},
+    {"recorded twice", [](Program& p) { Commands(p, 0).push_back(RecordCommand{0}); },
+     "event 0 is recorded twice"},
+    {"unknown event", [](Program& p) { First<RecordCommand>(p, 0).event = 1; }, "no event 1"},
+    {"negative event", [](Program& p) { First<WaitCommand>(p, 1).event = -1; }, "no event -1"},
+    {"cycle",
+     [](Program& p) {
+       p.event_count = 2;
+       Commands(p, 0).insert(Commands(p, 0).begin(), WaitCommand{1});
+       Commands(p, 1).push_back(RecordCommand{1});
+     },
+     "waits for event"},
+    {"wait for itself",
+     [](Program& p) {
+       p.event_count = 2;
+       Commands(p, 1).push_back(WaitCommand{1});
+       Commands(p, 1).push_back(RecordCommand{1});
+     },
+     "stream 1, command 3: waits for event 1"},
+    {"input of another device without an event",
+     [](Program& p) {
+       p.graph.mutable_node(kReplicaNode).sources = {kProductNode};
+       p.slots[kInput0].device = 1;
+     },
+     "source 0 is not certain to be written by stream 1"},
+    {"written weight",
+     [](Program& p) {
+       p.graph.mutable_node(kCacheNode).attributes = LeafAttributes{LeafKind::kWeight, 2};
+       p.slots[kCache2].kind = SlotKind::kWeight;
+     },
+     "node 5 (set_rows 'store'): writes a weight"},
+    {"order inside a command",
+     [](Program& p) {
+       auto& nodes = First<ComputeCommand>(p, 0).nodes;
+       std::reverse(nodes.begin(), nodes.end());
+     },
+     "source 2 is not certain to be written"},
+};
+
+TEST(VerifyProgram, HostileCommands_AreRefused) { CheckHostile(kCommands); }
+
+constexpr HostileCase kCopies[] = {
+    {"no node", [](Program& p) { First<CopyCommand>(p, 1).node = NodeId{-5}; }, "no node -5"},
+    {"node of another op", [](Program& p) { First<CopyCommand>(p, 1).node = kResultNode; },
+     "node 8 (scale 'result') is not a copy"},
+    {"conversion",
+     [](Program& p) {
+       p.graph.mutable_node(kReplicaNode).attributes = CopyAttributes{DType::kF16};
+       p.graph.mutable_node(kReplicaNode).layout = *PackedLayout(DType::kF16, {16, 4, 1, 1});
+       p.graph.mutable_node(kViewNode).op = Op::kReshape;
+       p.graph.mutable_node(kViewNode).attributes = ReshapeAttributes{{16, 4, 1, 1}};
+       p.graph.mutable_node(kViewNode).layout = *PackedLayout(DType::kF16, {16, 4, 1, 1});
+       p.graph.mutable_node(kViewNode).view_offset = 0;
+       p.places[7] = p.places[6];
+       Node& result = p.graph.mutable_node(kResultNode);
+       result.op = Op::kCopy;
+       result.attributes = CopyAttributes{DType::kF32};
+       result.layout = *PackedLayout(DType::kF32, {16, 4, 1, 1});
+       p.slots[kArena1].bytes = 4096;
+     },
+     "node 6 (copy 'replica') does more than move bytes"},
+    {"source place", [](Program& p) { First<CopyCommand>(p, 1).source.offset += 64; },
+     "node 6 (copy 'replica'): its places or size are others"},
+    {"source slot", [](Program& p) { First<CopyCommand>(p, 1).source.slot = 1000; },
+     "its places or size are others"},
+    {"destination", [](Program& p) { First<CopyCommand>(p, 1).destination.slot = kCache2; },
+     "its places or size are others"},
+    {"size", [](Program& p) { First<CopyCommand>(p, 1).bytes += 1; },
+     "its places or size are others"},
+    {"negative size", [](Program& p) { First<CopyCommand>(p, 1).bytes = -1; },
+     "its places or size are others"},
+    {"twice",
+     [](Program& p) {
+       const CopyCommand copy = First<CopyCommand>(p, 1);
+       Commands(p, 1).emplace_back(copy);
+     },
+     "node 6 (copy 'replica') is listed twice"},
+    {"by the wrong stream",
+     [](Program& p) {
+       const CopyCommand copy = First<CopyCommand>(p, 1);
+       Drop<CopyCommand>(p, 1);
+       Drop<WaitCommand>(p, 1);
+       Commands(p, 0).emplace_back(copy);
+       p.streams[1].commands.clear();
+     },
+     "writes memory of another device"},
+};
+
+TEST(VerifyProgram, HostileCopies_AreRefused) { CheckHostile(kCopies); }
 
 TEST(VerifyProgram, GoodVariants_Pass) {
   Program program = Base();

@@ -96,8 +96,9 @@ struct Program {
 // roots in arenas, views and writing ops where their roots are, weights and inputs never written,
 // one stream per device and only that stream writing its slots, each executed node in exactly one
 // compute or copy command, no tensor read before it is written (in stream order and across streams
-// by events), waits matched by exactly one record and no cycle between streams, copies equal to
-// their node, outputs placed, sizes bounded. Inputs are numbered from 0 without gaps. Errors:
+// by events) or after another was written over it, results over sources only where the op may run
+// in place, waits matched by exactly one record and no cycle between streams, copies equal to their
+// node, outputs placed, sizes bounded. Inputs are numbered from 0 without gaps. Errors:
 // INVALID_ARGUMENT naming stream, command and node.
 absl::Status VerifyProgram(const Program& program, const ProgramLimits& limits = {});
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/program/memory_owners.h"
 #include "common/program/program_checks.h"
 
 namespace weft {
@@ -60,6 +61,7 @@ class OrderChecker {
   std::vector<std::vector<int32_t>> waiting_;         // streams per event
   std::vector<int32_t> next_;                         // next command per stream
   std::vector<int32_t> runnable_;
+  MemoryOwners owners_;
   int32_t stream_ = 0;  // being played
 };
 
@@ -71,7 +73,8 @@ OrderChecker::OrderChecker(const Program& program)
       producers_(graph_.nodes().size()),
       recorded_(program.event_count),
       waiting_(program.event_count),
-      next_(program.streams.size()) {
+      next_(program.streams.size()),
+      owners_(program) {
   definer_.reserve(graph_.nodes().size());
   for (int32_t i = 0; i < graph_.size(); ++i) {
     const Node& node = graph_.node(NodeId{i});
@@ -203,9 +206,18 @@ absl::StatusOr<bool> OrderChecker::Wait(const WaitCommand& command) {
 }
 
 absl::Status OrderChecker::Produce(NodeId id) {
-  for (const NodeId source : graph_.node(id).sources) RETURN_IF_ERROR(CheckReadable(source));
+  const VectorClock& clock = clocks_[stream_];
+  for (const NodeId source : graph_.node(id).sources) {
+    RETURN_IF_ERROR(CheckReadable(source));
+    const absl::Status intact = owners_.Read(source, stream_, clock[stream_]);
+    if (!intact.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("source ", Index(source), " ", intact.message()));
+    }
+  }
   RETURN_IF_ERROR(CheckWritable(id));
-  producers_[Index(id)] = {stream_, clocks_[stream_][stream_]};
+  RETURN_IF_ERROR(owners_.Write(id, clock));
+  producers_[Index(id)] = {stream_, clock[stream_]};
   return absl::OkStatus();
 }
 
@@ -253,6 +265,12 @@ absl::Status OrderChecker::CheckFinished() const {
       return absl::InvalidArgumentError(
           absl::StrCat(NodeText(graph_, NodeId{i}), ": no command runs it"));
     }
+  }
+  for (const ProgramOutput& output : program_.outputs) {
+    const absl::Status intact = owners_.CheckIntact(output.node);
+    if (intact.ok()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("output, ", NodeText(graph_, output.node), ": ", intact.message()));
   }
   return absl::OkStatus();
 }

@@ -12,8 +12,8 @@ namespace {
 using ::testing::HasSubstr;
 
 // Node ids of Base().
-constexpr NodeId kInputNode{0}, kWeightNode{1}, kProductNode{2}, kCacheNode{3}, kSlotsNode{4},
-    kStoreNode{5}, kReplicaNode{6}, kViewNode{7}, kResultNode{8};
+constexpr NodeId kInputNode{0}, kWeightNode{1}, kProductNode{2}, kCacheNode{3}, kStoreNode{5},
+    kReplicaNode{6}, kViewNode{7}, kResultNode{8};
 
 // Device 0: a product, and rows stored into a cache. Device 1: a replica of the product, and the
 // result.

@@ -37,6 +37,7 @@ class SessionMemoryTest : public ::testing::Test {
 
   void Start(std::function<absl::Status(const Graph&, NodeId)> before_node, ProgramLimits limits) {
     host_.reset();
+    cache_.reset();
     FakeDeviceOptions fake_options;
     fake_options.before_node = std::move(before_node);
     fake_ = std::make_unique<FakeDevice>(std::move(fake_options));

@@ -17,6 +17,11 @@ namespace {
 // About 20 microseconds: longer than the gap between two operations of a step.
 constexpr int kSpins = 1000;
 
+// Fields of the state word.
+constexpr uint64_t kInsideMask = 0xFFFF;
+constexpr uint64_t kOpen = 0x10000;
+constexpr int kGenerationShift = 17;
+
 int AvailableCores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
@@ -34,7 +39,9 @@ void Pause() {
 }  // namespace
 
 ComputePool::ComputePool(int threads)
-    : threads_(threads), spins_(threads <= AvailableCores() ? kSpins : 0) {}
+    : threads_(threads),
+      spins_(threads <= AvailableCores() ? kSpins : 0),
+      shares_(static_cast<size_t>(threads)) {}
 
 absl::StatusOr<std::unique_ptr<ComputePool>> ComputePool::Create(int threads) {
   if (threads < 1 || threads > kMaxThreads) {
@@ -67,64 +74,88 @@ ComputePool::~ComputePool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ComputePool::Run(Task task, Idle idle) {
-  if (threads_ == 1) {
-    task(0);
+void ComputePool::Run(int64_t pieces, Task task, Idle idle) {
+  if (threads_ == 1 || pieces < 2) {
+    for (int64_t piece = 0; piece < pieces; ++piece) task(piece, 0);
     return;
   }
   task_ = &task;
-  running_.store(threads_ - 1);
-  generation_.fetch_add(1);
+  for (int64_t worker = 0; worker < threads_; ++worker) {
+    Share& share = shares_[static_cast<size_t>(worker)];
+    share.next.store(pieces * worker / threads_, std::memory_order_relaxed);
+    share.end = pieces * (worker + 1) / threads_;
+  }
+  const uint64_t generation = (state_.load() >> kGenerationShift) + 1;
+  state_.store(generation << kGenerationShift | kOpen);
   if (sleepers_.load() > 0) {
     MutexLock lock(mutex_);
     work_.NotifyAll();
   }
-  task(0);
+  DoPieces(0);
+  state_.fetch_and(~kOpen);
   WaitForWorkers(idle);
-  task_ = nullptr;
+}
+
+void ComputePool::DoPieces(int worker) {
+  for (int i = 0; i < threads_; ++i) {
+    Share& share = shares_[static_cast<size_t>((worker + i) % threads_)];
+    while (share.next.load(std::memory_order_relaxed) < share.end) {
+      const int64_t piece = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (piece < share.end) (*task_)(piece, worker);
+    }
+  }
 }
 
 void ComputePool::WaitForWorkers(Idle idle) {
   for (int i = 0; i < spins_; ++i) {
-    if (running_.load() == 0) return;
+    if ((state_.load() & kInsideMask) == 0) return;
     Pause();
   }
-  while (running_.load() != 0) {
+  while ((state_.load() & kInsideMask) != 0) {
     idle();
     MutexLock lock(mutex_);
     caller_sleeps_.store(true);
-    if (running_.load() != 0) {
+    if ((state_.load() & kInsideMask) != 0) {
       done_.WaitUntil(mutex_, SystemClock().Now() + kWaitPeriod);
     }
     caller_sleeps_.store(false);
   }
 }
 
-void ComputePool::FinishTask() {
-  if (running_.fetch_sub(1) != 1) return;
-  if (caller_sleeps_.load()) {
+bool ComputePool::Join(uint64_t generation) {
+  uint64_t state = state_.load();
+  while (state >> kGenerationShift == generation && (state & kOpen) != 0) {
+    if (state_.compare_exchange_weak(state, state + 1)) return true;
+  }
+  return false;
+}
+
+void ComputePool::Leave() {
+  const uint64_t before = state_.fetch_sub(1);
+  if ((before & kInsideMask) == 1 && (before & kOpen) == 0 && caller_sleeps_.load()) {
     MutexLock lock(mutex_);
     done_.NotifyOne();
   }
 }
 
-bool ComputePool::WaitForWork(uint64_t seen) {
-  for (int i = 0; i < spins_; ++i) {
-    if (generation_.load() != seen) return true;
-    if (stop_.load()) return false;
-    Pause();
+bool ComputePool::WaitForWork(uint64_t* seen) {
+  const auto changed = [&] { return state_.load() >> kGenerationShift != *seen; };
+  for (int i = 0; i < spins_ && !changed() && !stop_.load(); ++i) Pause();
+  if (!changed()) {
+    MutexLock lock(mutex_);
+    sleepers_.fetch_add(1);
+    while (!changed() && !stop_.load()) work_.Wait(mutex_);
+    sleepers_.fetch_sub(1);
   }
-  MutexLock lock(mutex_);
-  sleepers_.fetch_add(1);
-  while (generation_.load() == seen && !stop_.load()) work_.Wait(mutex_);
-  sleepers_.fetch_sub(1);
-  return generation_.load() != seen;
+  *seen = state_.load() >> kGenerationShift;
+  return !stop_.load();
 }
 
 void ComputePool::WorkerLoop(int worker) {
-  for (uint64_t seen = 0; WaitForWork(seen); ++seen) {
-    (*task_)(worker);
-    FinishTask();
+  for (uint64_t seen = 0; WaitForWork(&seen);) {
+    if (!Join(seen)) continue;
+    DoPieces(worker);
+    Leave();
   }
 }
 

@@ -1,4 +1,4 @@
-// The threads of a CPU device: fork and join with a static partition of the work.
+// The threads of a CPU device: fork and join over numbered pieces of work.
 #pragma once
 
 #include <atomic>
@@ -16,11 +16,13 @@
 namespace weft {
 
 // A fixed number of workers; worker 0 is the thread that calls Run, so a pool of one starts no
-// thread. Waiting is a short spin, then sleep; with more workers than cores it is sleep at once.
-// Run is for one thread at a time and is not called from inside a task.
+// thread. Every worker has its share of the pieces and takes over pieces of others when its own are
+// done, so a worker that the system does not let run holds nobody up: the caller waits only for
+// pieces that someone has begun. Waiting is a short spin, then sleep; with more workers than cores
+// it is sleep at once. Run is for one thread at a time and is not called from inside a task.
 class ComputePool {
  public:
-  using Task = absl::FunctionRef<void(int worker)>;
+  using Task = absl::FunctionRef<void(int64_t piece, int worker)>;
   // Called by worker 0 while it waits, at most kWaitPeriod apart.
   using Idle = absl::FunctionRef<void()>;
   static constexpr int kMaxThreads = 1024;
@@ -34,31 +36,44 @@ class ComputePool {
 
   int threads() const { return threads_; }
 
-  // Calls task(worker) once for every worker, each on its own thread; returns when all are done,
-  // and everything they wrote is then visible to the caller. Allocates nothing.
-  void Run(Task task, Idle idle);
-  void Run(Task task) {
-    Run(task, [] {});
+  // Calls task(piece, worker) once for every piece in [0, pieces); returns when all are done, and
+  // everything they wrote is then visible to the caller. A worker does one piece at a time. Which
+  // worker does which piece is not defined. Allocates nothing.
+  void Run(int64_t pieces, Task task, Idle idle);
+  void Run(int64_t pieces, Task task) {
+    Run(pieces, task, [] {});
   }
 
  private:
   static constexpr std::chrono::microseconds kWaitPeriod{500};
 
+  // The pieces of one worker that nobody has begun.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
   explicit ComputePool(int threads);
   absl::Status Start();
   void WorkerLoop(int worker);
-  // The generation after `seen`; nothing if the pool stops.
-  bool WaitForWork(uint64_t seen);
+  // Waits for a generation other than *seen and stores it there; false if the pool stops.
+  bool WaitForWork(uint64_t* seen);
+  // False if the task of that generation is over.
+  bool Join(uint64_t generation);
+  void Leave();
+  void DoPieces(int worker);
   void WaitForWorkers(Idle idle);
-  void FinishTask();
 
   const int threads_;
   const int spins_;  // iterations before sleep
   std::vector<std::thread> workers_;
 
-  const Task* task_ = nullptr;  // written before generation_, read after it
-  std::atomic<uint64_t> generation_{0};
-  std::atomic<int> running_{0};  // workers that have not finished the task, without worker 0
+  // The task; written while no worker is inside, read only inside.
+  const Task* task_ = nullptr;
+  std::vector<Share> shares_;
+
+  // Generation of the task, whether workers may still join it, and how many are inside.
+  std::atomic<uint64_t> state_{0};
   std::atomic<bool> stop_{false};
 
   Mutex mutex_;

@@ -13,20 +13,30 @@ void Launch::Tick(int worker) {
 }
 
 void Launch::ForRange(int64_t count, int64_t work, Body body) {
+  if (count == 0) return;
   const int64_t unit = std::max<int64_t>(work, 1);
-  const int64_t piece = std::max<int64_t>(kPieceWork / unit, 1);
-  const auto walk = [&](Share share, int worker) {
-    for (int64_t first = share.first; first < share.last; first += piece) {
-      body(first, std::min(first + piece, share.last), worker);
-      Tick(worker);
-    }
-  };
   // count * unit may be large for a tensor that exists, but not overflow: both are its extents.
-  if (threads() == 1 || count < 2 || count * unit < kParallelWork) {
-    walk({0, count}, 0);
-    return;
+  const bool alone = threads() == 1 || count * unit < kParallelWork;
+  const int64_t least = alone ? 1 : threads() * kPiecesPerWorker;
+  const int64_t pieces = std::min(std::max(count * unit / kPieceWork, least), count);
+  const auto do_piece = [&](int64_t piece, int worker) {
+    const Part part = PartOf(count, piece, pieces);
+    body(part.first, part.last, worker);
+    Tick(worker);
+  };
+  if (alone) {
+    for (int64_t piece = 0; piece < pieces; ++piece) do_piece(piece, 0);
+  } else {
+    pool_.Run(pieces, do_piece, [this] { Tick(0); });
   }
-  OnAllWorkers([&](int worker) { walk(ShareOf(count, worker, threads()), worker); });
+}
+
+void Launch::ForPieces(int64_t pieces, ComputePool::Task task) {
+  const auto do_piece = [&](int64_t piece, int worker) {
+    task(piece, worker);
+    Tick(worker);
+  };
+  pool_.Run(pieces, do_piece, [this] { Tick(0); });
 }
 
 Format FormatOf(DType dtype) {

@@ -27,22 +27,23 @@ class Launch {
   // As many bytes as the op's workspace function said, aligned to 64; shared by all workers.
   uint8_t* workspace() const { return workspace_; }
 
-  // Calls body(first, last, worker) so that the ranges cover [0, count) once. Each worker has one
-  // contiguous share, walked in pieces of roughly kPieceWork. `work` is the cost of one unit in
-  // element operations; below kParallelWork in all, worker 0 does everything and wakes nobody.
+  // Calls body(first, last, worker) so that the ranges cover [0, count) once, in pieces of at most
+  // roughly kPieceWork. `work` is the cost of one unit in element operations; below kParallelWork
+  // in all, worker 0 does everything and wakes nobody.
   using Body = absl::FunctionRef<void(int64_t first, int64_t last, int worker)>;
   void ForRange(int64_t count, int64_t work, Body body);
 
-  // Calls task(worker) once for each worker; the task calls Tick between its own pieces.
-  void OnAllWorkers(ComputePool::Task task) {
-    pool_.Run(task, [this] { Tick(0); });
-  }
+  // Calls task(piece, worker) for every piece in [0, pieces), on all workers; worker 0 ticks after
+  // each. A task that can take longer ticks itself.
+  void ForPieces(int64_t pieces, ComputePool::Task task);
 
   // Worker 0 calls the progress callback if half a millisecond has passed; others do nothing.
   void Tick(int worker);
 
   static constexpr int64_t kParallelWork = 32768;
   static constexpr int64_t kPieceWork = 1 << 18;
+  // Pieces for each worker: enough that one who comes late costs little.
+  static constexpr int64_t kPiecesPerWorker = 4;
 
  private:
   ComputePool& pool_;
@@ -52,13 +53,15 @@ class Launch {
   Clock::TimePoint last_progress_ = SystemClock().Now();
 };
 
-// Worker w's share of [0, count).
-struct Share {
+// Part number `part` of [0, count) cut into `parts`.
+struct Part {
   int64_t first;
   int64_t last;
 };
-inline Share ShareOf(int64_t count, int worker, int threads) {
-  return {count * worker / threads, count * (worker + 1) / threads};
+inline Part PartOf(int64_t count, int64_t part, int64_t parts) {
+  // As count * part / parts, but without a product that could overflow.
+  const int64_t whole = count / parts, rest = count % parts;
+  return {whole * part + rest * part / parts, whole * (part + 1) + rest * (part + 1) / parts};
 }
 
 // What a workspace function says where the size overflows: more than any device has.

@@ -27,6 +27,14 @@ struct TilePlan {
   }
 };
 
+// Pieces to cut a product into: small enough to move to another worker, at most one per unit.
+inline int64_t PieceCount(double products, int64_t units, int threads) {
+  constexpr double kPieceProducts = 1 << 24;
+  const int64_t least = int64_t{threads} * 4;
+  const auto wanted = static_cast<int64_t>(std::min(products / kPieceProducts, 1e6));
+  return std::clamp<int64_t>(wanted, std::min(least, units), std::max<int64_t>(units, 1));
+}
+
 // Below so many products (multiply-adds) worker 0 works alone.
 inline constexpr int64_t kParallelProducts = 1 << 18;
 

@@ -92,22 +92,23 @@ class Product {
     }
   }
 
-  // Worker's granules of rows, counted through all batches of the pass.
-  void MultiplyRows(int64_t granules, int worker, int threads) {
-    const int64_t first_batch = first_ / b_.extent(1);
-    const int64_t batches = (last_ - 1) / b_.extent(1) - first_batch + 1;
-    const Share share = ShareOf(batches * granules, worker, threads);
+  int64_t FirstBatch() const { return first_ / b_.extent(1); }
+  int64_t Batches() const { return (last_ - 1) / b_.extent(1) - FirstBatch() + 1; }
+
+  // One part of the granules of rows, counted through all batches of the pass.
+  void MultiplyRows(int64_t granules, int64_t piece, int64_t pieces, int worker) {
+    const Part part = PartOf(Batches() * granules, piece, pieces);
     EachBatch(first_, last_, [&](int64_t column, int64_t column_end) {
-      const int64_t start = (column / b_.extent(1) - first_batch) * granules;
-      const int64_t from = std::max(share.first - start, int64_t{0}) * kGranuleRows;
-      const int64_t to = std::min((share.last - start) * kGranuleRows, a_.extent(1));
+      const int64_t start = (column / b_.extent(1) - FirstBatch()) * granules;
+      const int64_t from = std::max(part.first - start, int64_t{0}) * kGranuleRows;
+      const int64_t to = std::min((part.last - start) * kGranuleRows, a_.extent(1));
       if (from < to) MultiplyTile(from, to, column, column_end, worker);
     });
   }
 
-  void MultiplyColumns(int worker, int threads) {
-    const Share share = ShareOf(last_ - first_, worker, threads);
-    EachBatch(first_ + share.first, first_ + share.last, [&](int64_t column, int64_t column_end) {
+  void MultiplyColumns(int64_t piece, int64_t pieces, int worker) {
+    const Part part = PartOf(last_ - first_, piece, pieces);
+    EachBatch(first_ + part.first, first_ + part.last, [&](int64_t column, int64_t column_end) {
       MultiplyTile(0, a_.extent(1), column, column_end, worker);
     });
   }
@@ -116,18 +117,21 @@ class Product {
     const double products =
         static_cast<double>(a_.extent(0) * a_.extent(1)) * static_cast<double>(last_ - first_);
     const int64_t granules = CeilDivide(a_.extent(1), kGranuleRows);
-    if (launch_.threads() == 1 || products < kParallelProducts) {
-      MultiplyRows(granules, 0, 1);
+    const int threads = launch_.threads();
+    if (threads == 1 || products < kParallelProducts) {
+      MultiplyRows(granules, 0, 1, 0);
       return;
     }
-    const bool by_rows = granules >= launch_.threads() || last_ - first_ < launch_.threads();
-    launch_.OnAllWorkers([&](int worker) {
-      if (by_rows) {
-        MultiplyRows(granules, worker, launch_.threads());
-      } else {
-        MultiplyColumns(worker, launch_.threads());
-      }
-    });
+    if (granules >= threads || last_ - first_ < threads) {
+      const int64_t pieces = PieceCount(products, Batches() * granules, threads);
+      launch_.ForPieces(pieces, [&](int64_t piece, int worker) {
+        MultiplyRows(granules, piece, pieces, worker);
+      });
+    } else {
+      const int64_t pieces = PieceCount(products, last_ - first_, threads);
+      launch_.ForPieces(pieces,
+                        [&](int64_t piece, int worker) { MultiplyColumns(piece, pieces, worker); });
+    }
   }
 
   const HostTensor& a_;

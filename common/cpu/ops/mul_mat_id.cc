@@ -67,9 +67,11 @@ class ExpertProduct {
     const double products =
         static_cast<double>(a_.extent(0) * a_.extent(1)) * static_cast<double>(grouped_);
     if (launch_.threads() == 1 || products < kParallelProducts) {
-      MultiplyShare(0, 1);
+      MultiplyPart(0, 1, 0);
     } else {
-      launch_.OnAllWorkers([&](int worker) { MultiplyShare(worker, launch_.threads()); });
+      const int64_t pieces = PieceCount(products, granules_, launch_.threads());
+      launch_.ForPieces(pieces,
+                        [&](int64_t piece, int worker) { MultiplyPart(piece, pieces, worker); });
     }
     return absl::OkStatus();
   }
@@ -116,12 +118,12 @@ class ExpertProduct {
     kernel_.prepare_column(a_.extent(0), column, Prepared(place));
   }
 
-  // The granules of rows, expert by expert, weighed by their cost; each goes to the worker in whose
-  // part of the total its beginning lies.
-  void MultiplyShare(int worker, int threads) {
+  // The granules of rows, expert by expert, weighed by their cost; each belongs to the piece in
+  // whose part of the total its beginning lies.
+  void MultiplyPart(int64_t piece, int64_t pieces, int worker) {
     int64_t total = 0;
     for (int64_t e = 0; e < parts_.experts; ++e) total += granules_ * CostOf(e);
-    const Share share = ShareOf(total, worker, threads);
+    const Part part = PartOf(total, piece, pieces);
     int64_t start = 0;
     for (int64_t e = 0; e < parts_.experts; ++e) {
       const int64_t cost = CostOf(e);
@@ -129,8 +131,8 @@ class ExpertProduct {
       const auto granule = [&](int64_t at) {
         return CeilDivide(std::clamp<int64_t>(at - start, 0, granules_ * cost), cost);
       };
-      const int64_t row = granule(share.first) * kGranuleRows;
-      const int64_t row_end = std::min(granule(share.last) * kGranuleRows, a_.extent(1));
+      const int64_t row = granule(part.first) * kGranuleRows;
+      const int64_t row_end = std::min(granule(part.last) * kGranuleRows, a_.extent(1));
       if (row < row_end) MultiplyRows(e, row, row_end, worker);
       start += granules_ * cost;
     }

@@ -106,19 +106,10 @@ absl::Status Attention::Run() {
   return reference::CheckIndex("page", bad, keys_.extent(3));
 }
 
-// Every worker takes each threads-th pair of token and KV head: later tokens see more keys, so
-// contiguous shares would be uneven.
 void Attention::RunByToken() {
-  const auto attend = [&](int worker, int threads) {
-    for (int64_t i = worker; i < plan_.tokens * plan_.kv_heads; i += threads) {
-      AttendToken(i / plan_.kv_heads, i % plan_.kv_heads, worker);
-    }
-  };
-  if (launch_.threads() == 1) {
-    attend(0, 1);
-    return;
-  }
-  launch_.OnAllWorkers([&](int worker) { attend(worker, launch_.threads()); });
+  launch_.ForPieces(plan_.tokens * plan_.kv_heads, [&](int64_t pair, int worker) {
+    AttendToken(pair / plan_.kv_heads, pair % plan_.kv_heads, worker);
+  });
 }
 
 void Attention::AttendToken(int64_t token, int64_t kv_head, int worker) {
@@ -142,20 +133,18 @@ void Attention::RunByChunk() {
   int64_t most = 0;
   for (int64_t token = 0; token < plan_.tokens; ++token) most = std::max(most, ChunkCount(token));
   const int64_t pairs = plan_.tokens * plan_.kv_heads;
-  const auto attend = [&](int worker, int threads) {
-    for (int64_t i = worker; i < pairs * most; i += threads) {
-      const int64_t pair = i / most;
-      const int64_t token = pair / plan_.kv_heads;
-      if (i % most >= ChunkCount(token)) continue;
-      AttendChunk(token, pair % plan_.kv_heads, i % most, StoredPartial(pair, i % most), worker);
-      launch_.Tick(worker);
-    }
+  const auto attend = [&](int64_t piece, int worker) {
+    const int64_t pair = piece / most;
+    const int64_t token = pair / plan_.kv_heads;
+    const int64_t chunk = piece % most;
+    if (chunk >= ChunkCount(token)) return;
+    AttendChunk(token, pair % plan_.kv_heads, chunk, StoredPartial(pair, chunk), worker);
   };
-  // One chunk in all for each head is little work: waking the others costs more.
+  // One chunk for each head is little work: waking the others costs more.
   if (most < 2) {
-    attend(0, 1);
+    for (int64_t piece = 0; piece < pairs * most; ++piece) attend(piece, 0);
   } else {
-    launch_.OnAllWorkers([&](int worker) { attend(worker, launch_.threads()); });
+    launch_.ForPieces(pairs * most, attend);
   }
   for (int64_t pair = 0; pair < pairs; ++pair) {
     const int64_t token = pair / plan_.kv_heads;

@@ -18,71 +18,87 @@ TEST(ComputePoolTest, Create_BadNumberOfThreads_IsAnError) {
   }
 }
 
-TEST(ComputePoolTest, Run_EveryWorkerOnce_OnItsOwnThread) {
+TEST(ComputePoolTest, Run_EveryPieceOnce_OneAtATimePerWorker) {
   for (const int threads : {1, 2, 3, 16}) {
     ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ComputePool> pool, ComputePool::Create(threads));
-    std::vector<std::thread::id> ids(static_cast<size_t>(threads));
-    std::vector<int> calls(static_cast<size_t>(threads), 0);
-    pool->Run([&](int worker) {
-      ids[static_cast<size_t>(worker)] = std::this_thread::get_id();
-      ++calls[static_cast<size_t>(worker)];
+    for (const int64_t pieces : {0, 1, 2, 5, 100}) {
+      std::vector<int> calls(static_cast<size_t>(pieces), 0);
+      std::vector<std::thread::id> ids(static_cast<size_t>(threads));
+      std::vector<std::atomic<int>> inside(static_cast<size_t>(threads));
+      pool->Run(pieces, [&](int64_t piece, int worker) {
+        const auto w = static_cast<size_t>(worker);
+        EXPECT_EQ(inside[w].fetch_add(1), 0);
+        EXPECT_TRUE(ids[w] == std::thread::id() || ids[w] == std::this_thread::get_id());
+        ids[w] = std::this_thread::get_id();
+        ++calls[static_cast<size_t>(piece)];
+        inside[w].fetch_sub(1);
+      });
+      EXPECT_EQ(calls, std::vector<int>(static_cast<size_t>(pieces), 1));
+      EXPECT_TRUE(ids[0] == std::thread::id() || ids[0] == std::this_thread::get_id());
+    }
+  }
+}
+
+// A worker that is held up keeps only the piece it has begun.
+TEST(ComputePoolTest, Run_OneWorkerHeldUp_OthersDoItsPieces) {
+  constexpr int64_t kPieces = 40;
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ComputePool> pool, ComputePool::Create(2));
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int64_t> done{0};
+    pool->Run(kPieces, [&](int64_t, int worker) {
+      // Worker 1 does not finish its first piece before all others are done.
+      while (worker == 1 && done.load() < kPieces - 1) std::this_thread::yield();
+      ++done;
     });
-    EXPECT_EQ(calls, std::vector<int>(static_cast<size_t>(threads), 1));
-    EXPECT_EQ(ids[0], std::this_thread::get_id());
-    for (size_t i = 1; i < ids.size(); ++i) EXPECT_NE(ids[i], ids[0]);
+    EXPECT_EQ(done.load(), kPieces);
   }
 }
 
 // Plain memory, so the thread sanitizer sees a missing order between tasks, and between a task and
 // the caller.
 TEST(ComputePoolTest, Run_ManyTasks_SeeEachOthersWrites) {
-  constexpr int kThreads = 4;
+  constexpr int64_t kPieces = 8;
   constexpr int kTasks = 2000;
-  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ComputePool> pool, ComputePool::Create(kThreads));
-  std::vector<int64_t> values(kThreads, 0);
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ComputePool> pool, ComputePool::Create(4));
+  std::vector<int64_t> values(kPieces, 0);
   for (int task = 0; task < kTasks; ++task) {
-    pool->Run([&](int worker) {
-      // Reads and writes the value that another worker wrote in the task before.
-      ++values[static_cast<size_t>((worker + task) % kThreads)];
-    });
+    // Pieces change hands between tasks.
+    pool->Run(kPieces,
+              [&](int64_t piece, int) { ++values[static_cast<size_t>((piece + task) % kPieces)]; });
     if (task % 100 == 0) values[0] += 1000;  // the caller's write between tasks
   }
   int64_t sum = 0;
   for (const int64_t value : values) sum += value;
-  EXPECT_EQ(sum, int64_t{kThreads} * kTasks + kTasks / 100 * 1000);
+  EXPECT_EQ(sum, kPieces * kTasks + kTasks / 100 * 1000);
 }
 
-// Workers that had to go to sleep wake up again, and so does the caller.
-TEST(ComputePoolTest, Run_AfterEveryoneSlept_StillFinishes) {
-  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ComputePool> pool, ComputePool::Create(3));
+// A caller who waits for a long piece of another sleeps, and calls idle meanwhile.
+TEST(ComputePoolTest, Run_LongPieceOfAnother_CallerIsIdleAndWakes) {
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ComputePool> pool, ComputePool::Create(2));
   for (int round = 0; round < 20; ++round) {
-    std::atomic<bool> released{false};
-    std::atomic<int> finished{0};
+    std::atomic<bool> other_began{false};
     std::atomic<int> idle_calls{0};
     pool->Run(
-        [&](int worker) {
-          // The others run until the caller, who waits for them, has been idle a few times: it
-          // must have stopped spinning by then.
-          while (worker != 0 && !released.load()) std::this_thread::yield();
-          ++finished;
+        2,
+        [&](int64_t, int worker) {
+          // Each worker does one piece: the caller's ends when the other has begun.
+          if (worker == 0) {
+            while (!other_began.load()) std::this_thread::yield();
+          } else {
+            other_began.store(true);
+            while (idle_calls.load() < 3) std::this_thread::yield();
+          }
         },
-        [&] {
-          if (++idle_calls == 3) released.store(true);
-        });
-    EXPECT_EQ(finished.load(), 3);
+        [&] { ++idle_calls; });
     EXPECT_GE(idle_calls.load(), 3);
-    // Long enough for the workers to sleep, by work instead of time.
-    std::atomic<int64_t> busy{0};
-    while (++busy < 200000) {
-    }
   }
 }
 
 TEST(ComputePoolTest, Run_MoreThreadsThanCores_Finishes) {
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ComputePool> pool, ComputePool::Create(48));
   std::atomic<int> calls{0};
-  for (int task = 0; task < 50; ++task) pool->Run([&](int) { ++calls; });
-  EXPECT_EQ(calls.load(), 48 * 50);
+  for (int task = 0; task < 50; ++task) pool->Run(100, [&](int64_t, int) { ++calls; });
+  EXPECT_EQ(calls.load(), 100 * 50);
 }
 
 TEST(ComputePoolTest, Destructor_WithoutWork_Joins) {

@@ -91,6 +91,12 @@ packages() {
   deploy/install_packages.sh deploy/packages-build.txt deploy/packages-test.txt
 }
 
+# Tools from PyPI for the nightly tests that compare with an evaluation in Python.
+python_tools() {
+  [[ -x .venv/bin/python ]] || /usr/bin/python3 -m venv .venv
+  .venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+}
+
 source_files() {
   git ls-files -- '*.cc' '*.h' '*.inc'
 }
@@ -190,6 +196,7 @@ if [[ $mode == fuzz ]]; then
   exit 0
 fi
 
+[[ $mode != nightly ]] || stage "python tools" python_tools
 stage "format" check_format
 stage "release build" build release
 stage "release tests" test_release

@@ -118,7 +118,24 @@ absl::Status ReadExperts(const GgufMetadata& metadata, const std::string& prefix
   return absl::OkStatus();
 }
 
+absl::StatusOr<int64_t> TokenCount(const GgufMetadata& metadata) {
+  if (!metadata.Has("tokenizer.ggml.tokens")) return 0;
+  ASSIGN_OR_RETURN(const auto texts, metadata.Strings("tokenizer.ggml.tokens"));
+  return static_cast<int64_t>(texts.size());
+}
+
 }  // namespace
+
+absl::StatusOr<int64_t> VocabularySize(const GgufMetadata& metadata, const std::string& key,
+                                       int64_t embedding_rows) {
+  ASSIGN_OR_RETURN(const int64_t tokens, TokenCount(metadata));
+  ASSIGN_OR_RETURN(const int64_t stated, Optional(metadata, key, 0, 0, kMaxDimension));
+  const bool settled_by_tensor = stated == 0 ? tokens == 0 : tokens == embedding_rows;
+  if (settled_by_tensor && embedding_rows > 0) return embedding_rows;
+  const int64_t size = stated > 0 ? stated : tokens;
+  RETURN_IF_ERROR(CheckRange(key, size, 1, kMaxDimension));
+  return size;
+}
 
 absl::StatusOr<Hyperparameters> ReadCommonHyperparameters(const GgufMetadata& metadata) {
   Hyperparameters model;
@@ -130,13 +147,6 @@ absl::StatusOr<Hyperparameters> ReadCommonHyperparameters(const GgufMetadata& me
   ASSIGN_OR_RETURN(model.n_embd, Required(metadata, prefix + "embedding_length", 1, kMaxDimension));
   ASSIGN_OR_RETURN(model.context_length,
                    Required(metadata, prefix + "context_length", 1, kMaxContext));
-  int64_t tokens = 0;
-  if (metadata.Has("tokenizer.ggml.tokens")) {
-    ASSIGN_OR_RETURN(const auto texts, metadata.Strings("tokenizer.ggml.tokens"));
-    tokens = static_cast<int64_t>(texts.size());
-  }
-  ASSIGN_OR_RETURN(model.n_vocab,
-                   Optional(metadata, prefix + "vocab_size", tokens, 1, kMaxDimension));
   const std::string ff_key = prefix + "feed_forward_length";
   if (metadata.Has(ff_key)) {
     ASSIGN_OR_RETURN(model.n_ff, PerLayer(metadata, ff_key, model.n_layer, 0, kMaxDimension));

@@ -51,9 +51,15 @@ struct Hyperparameters {
   int64_t group_size(int64_t layer) const { return n_head[layer] / n_head_kv[layer]; }
 };
 
+// Tokens that the model knows: the number stated under `key`, else that of the tokenizer's tokens.
+// The token embedding's rows (0: unknown) decide where neither is there, and where the tokenizer
+// has as many. Errors: INVALID_ARGUMENT naming key and value.
+absl::StatusOr<int64_t> VocabularySize(const GgufMetadata& metadata, const std::string& key,
+                                       int64_t embedding_rows);
+
 // Reads the keys common to all architectures (spec G.1 and G.2) under the prefix
-// general.architecture. Architecture defaults that differ are set by the architecture before or
-// after. Errors: INVALID_ARGUMENT naming key and value.
+// general.architecture, n_vocab excepted. Architecture defaults that differ are set by the
+// architecture before or after. Errors: INVALID_ARGUMENT naming key and value.
 absl::StatusOr<Hyperparameters> ReadCommonHyperparameters(const GgufMetadata& metadata);
 
 }  // namespace weft

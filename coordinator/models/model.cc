@@ -23,6 +23,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Create(const GgufFile& file) {
   std::unique_ptr<Model> model(new Model(file, *architecture));
   ASSIGN_OR_RETURN(model->hyperparameters_, ReadCommonHyperparameters(metadata));
   Hyperparameters& hyperparameters = model->hyperparameters_;
+  const GgufTensor* embedding = file.FindTensor("token_embd.weight");
+  ASSIGN_OR_RETURN(hyperparameters.n_vocab,
+                   VocabularySize(metadata, hyperparameters.architecture + ".vocab_size",
+                                  embedding == nullptr ? 0 : embedding->layout.ne[1]));
   RETURN_IF_ERROR(architecture->refine(metadata, hyperparameters));
   RETURN_IF_ERROR(architecture->declare(hyperparameters, model->weights_));
   for (int64_t layer = 0; layer < hyperparameters.n_layer; ++layer) {

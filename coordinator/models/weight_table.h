@@ -36,6 +36,7 @@ enum class WeightRole : uint8_t {
   kRouter,
   kExpertGate,
   kExpertUp,
+  kExpertGateUp,
   kExpertDown,
 };
 

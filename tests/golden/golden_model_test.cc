@@ -49,7 +49,9 @@ std::string ParameterName(const testing::TestParamInfo<GoldenParameter>& info) {
 std::vector<std::string> ModelFolders() {
   std::vector<std::string> folders;
   std::vector<std::string> names;
-  for (const std::string& root : {TestDataFolder() + "/models", GoldenFolder() + "/models"}) {
+  for (const std::string& root :
+       {TestDataFolder() + "/models", TestDataFolder() + "/models/variants",
+        GoldenFolder() + "/models"}) {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(root, error)) {
       const std::string name = entry.path().filename().string();

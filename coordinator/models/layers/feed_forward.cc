@@ -46,6 +46,17 @@ NodeId SumChosen(GraphContext& context, NodeId weighted) {
   return layout.ne[1] == 1 ? g.Contiguous(sum) : sum;
 }
 
+// silu(gate . h) * (up . h) of each chosen expert [n_ff_expert, u, T]; gate and up may be one
+// weight, gate rows first.
+NodeId ExpertHidden(GraphContext& context, int64_t layer, NodeId column, NodeId ids) {
+  GraphBuilder& g = context.builder();
+  const NodeId both = context.LayerWeight(layer, "ffn_gate_up_exps.weight");
+  if (both != kNoNode) return g.Swiglu(g.MulMatId(both, column, ids), kNoNode);
+  const NodeId gate = g.MulMatId(context.LayerWeight(layer, "ffn_gate_exps.weight"), column, ids);
+  const NodeId up = g.MulMatId(context.LayerWeight(layer, "ffn_up_exps.weight"), column, ids);
+  return g.Swiglu(gate, up);
+}
+
 }  // namespace
 
 NodeId DenseFeedForward(GraphContext& context, int64_t layer, NodeId h) {
@@ -70,10 +81,8 @@ NodeId ExpertFeedForward(GraphContext& context, int64_t layer, NodeId h, NodeId 
   const NodeId ids = g.TopK(probabilities, static_cast<int32_t>(model.n_expert_used), positions);
   const NodeId weights = ExpertWeights(context, logits, probabilities, ids);
   const NodeId column = g.Reshape(h, {model.n_embd, 1, tokens, 1});
-  const NodeId gate = g.MulMatId(context.LayerWeight(layer, "ffn_gate_exps.weight"), column, ids);
-  const NodeId up = g.MulMatId(context.LayerWeight(layer, "ffn_up_exps.weight"), column, ids);
-  const NodeId down =
-      g.MulMatId(context.LayerWeight(layer, "ffn_down_exps.weight"), g.Swiglu(gate, up), ids);
+  const NodeId down = g.MulMatId(context.LayerWeight(layer, "ffn_down_exps.weight"),
+                                 ExpertHidden(context, layer, column, ids), ids);
   return SumChosen(context, g.Mul(down, weights));
 }
 
@@ -101,9 +110,15 @@ absl::Status DeclareExperts(const Hyperparameters& model, int32_t layer, WeightT
   const Extents wide = {model.n_embd, model.n_ff_expert, experts, 1};
   RETURN_IF_ERROR(weights.Require(blk + "ffn_gate_inp.weight", WeightRole::kRouter, layer,
                                   {model.n_embd, experts, 1, 1}));
-  RETURN_IF_ERROR(
-      weights.Require(blk + "ffn_gate_exps.weight", WeightRole::kExpertGate, layer, wide));
-  RETURN_IF_ERROR(weights.Require(blk + "ffn_up_exps.weight", WeightRole::kExpertUp, layer, wide));
+  if (weights.file().FindTensor(blk + "ffn_gate_up_exps.weight") != nullptr) {
+    RETURN_IF_ERROR(weights.Require(blk + "ffn_gate_up_exps.weight", WeightRole::kExpertGateUp,
+                                    layer, {model.n_embd, 2 * model.n_ff_expert, experts, 1}));
+  } else {
+    RETURN_IF_ERROR(
+        weights.Require(blk + "ffn_gate_exps.weight", WeightRole::kExpertGate, layer, wide));
+    RETURN_IF_ERROR(
+        weights.Require(blk + "ffn_up_exps.weight", WeightRole::kExpertUp, layer, wide));
+  }
   return weights.Require(blk + "ffn_down_exps.weight", WeightRole::kExpertDown, layer,
                          {model.n_ff_expert, model.n_embd, experts, 1});
 }

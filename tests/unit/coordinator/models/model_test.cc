@@ -117,8 +117,6 @@ TEST(Model, Create_BadFiles_NameTheCulprit) {
        absl::StatusCode::kInvalidArgument, "'llama.rope.dimension_count' is 7"},
       {"unknown scaling", set("llama.rope.scaling.type", std::string("spiral")),
        absl::StatusCode::kInvalidArgument, "'spiral'"},
-      {"longrope", set("llama.rope.scaling.type", std::string("longrope")),
-       absl::StatusCode::kUnimplemented, "longrope"},
       {"epsilon that is not a number", set("llama.attention.layer_norm_rms_epsilon", std::nanf("")),
        absl::StatusCode::kInvalidArgument, "layer_norm_rms_epsilon"},
       {"too few values per layer",
@@ -194,6 +192,61 @@ TEST(Model, RopeParameters_FollowTheScaling) {
   EXPECT_EQ(yarn.extrapolation, 1);
   EXPECT_EQ(yarn.original_context, 4096);
   EXPECT_NEAR(yarn.attention_factor, 1.0f, 1e-6);
+}
+
+int64_t VocabularyAfter(const std::function<void(EditableGguf&)>& edit) {
+  const Edited edited("llama-gqa", edit);
+  EXPECT_OK(edited.model);
+  return edited.model.ok() ? (*edited.model)->hyperparameters().n_vocab : -1;
+}
+
+TEST(Model, Vocabulary_WithoutKey_IsThatOfTokenizerOrEmbedding) {
+  EXPECT_EQ(
+      VocabularyAfter([](EditableGguf& g) { g.metadata.Set("llama.vocab_size", uint32_t{0}); }),
+      128);
+  const auto tokens = [](size_t count) { return GgufArray(std::vector<std::string>(count, "x")); };
+  // As many tokens as the embedding has rows: the key is stale.
+  EXPECT_EQ(VocabularyAfter([&](EditableGguf& g) {
+              g.metadata.Set("llama.vocab_size", uint32_t{126});
+              g.metadata.Set("tokenizer.ggml.tokens", tokens(128));
+            }),
+            128);
+  const Edited edited("llama-gqa", [&](EditableGguf& g) {
+    g.metadata.Set("llama.vocab_size", uint32_t{126});
+    g.metadata.Set("tokenizer.ggml.tokens", tokens(126));
+  });
+  EXPECT_THAT(edited.model,
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'token_embd.weight'")));
+}
+
+TEST(Model, ExpertWeightsNorm_OfLlama_IsOfTheFamily) {
+  const Edited edited("llama-moe",
+                      [](EditableGguf& g) { g.metadata.Set("llama.expert_weights_norm", false); });
+  ASSERT_OK(edited.model);
+  EXPECT_TRUE((*edited.model)->hyperparameters().expert_weights_norm);
+}
+
+TEST(Model, LongRope_FactorsFollowTheContext) {
+  const Edited edited("llama-gqa", [](EditableGguf& g) {
+    g.metadata.Set("llama.rope.scaling.type", std::string("longrope"));
+    g.metadata.Set("llama.rope.scaling.original_context_length", uint32_t{64});
+    g.AddZeros("rope_factors_long.weight", DType::kF32, {4, 1, 1, 1});
+    g.AddZeros("rope_factors_short.weight", DType::kF32, {4, 1, 1, 1});
+  });
+  ASSERT_OK(edited.model);
+  EXPECT_TRUE((*edited.model)->weight_table().Unused().empty());
+  const auto uses = [&](int64_t context, const char* name) {
+    GraphShape shape;
+    shape.context = context;
+    const absl::StatusOr<ModelGraph> graph = (*edited.model)->BuildGraph(shape);
+    EXPECT_OK(graph);
+    const std::string text = GraphText(graph->graph);
+    return text.find(name) != std::string::npos;
+  };
+  EXPECT_TRUE(uses(64, "rope_factors_short"));
+  EXPECT_FALSE(uses(64, "rope_factors_long"));
+  EXPECT_TRUE(uses(65, "rope_factors_long"));
+  EXPECT_FALSE(uses(65, "rope_factors_short"));
 }
 
 TEST(Registry, Names_AreUniqueAndComplete) {

@@ -171,7 +171,7 @@ run_clang_tidy() {
   done
   echo "clang-tidy: ${#files[@]} files"
   [[ ${#files[@]} -eq 0 ]] || printf '%s\0' "${files[@]}" \
-    | xargs -0 -n 2 -P "$jobs" clang-tidy-16 -p build/release --quiet
+    | xargs -0 -n 2 -P "$jobs" clang-tidy-16 -p build/release --quiet --extra-arg=-Wno-unknown-warning-option
 }
 
 tidy_changed() {

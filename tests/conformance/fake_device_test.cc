@@ -1,7 +1,7 @@
 // The case table on a device whose memory the host cannot use: what other devices' tests do.
+#include "tests/support/fake_device.h"
 #include "tests/conformance/op_cases.h"
 #include "tests/conformance/op_conformance.h"
-#include "tests/support/fake_device.h"
 #include "tests/support/test_seed.h"
 
 namespace weft {

@@ -44,7 +44,7 @@ MAY_USE = {
 
 # The kernels of several instruction sets share nothing inline: C headers, intrinsics and their own files only.
 KERNEL_HEADERS = {"stddef.h", "stdint.h", "string.h", "math.h", "float.h", "limits.h", "assert.h", "immintrin.h",
-                  "arm_neon.h"}
+                  "arm_neon.h", "asm/hwcap.h", "sys/auxv.h"}
 
 # Library headers that belong to certain folders: prefix -> folders.
 EXTERNAL_HEADERS = {

@@ -62,7 +62,7 @@ absl::Status EvaluateNode(const Graph& graph, NodeId id, absl::Span<uint8_t* con
     operands.sources[i].data = data[static_cast<size_t>(Index(node.sources[i]))];
   }
   operands.result.data = data[static_cast<size_t>(Index(id))];
-  const absl::Status status = evaluator(operands);
+  absl::Status status = evaluator(operands);
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(NodeText(graph, id), ": ", status.message()));
 }

@@ -1,14 +1,11 @@
 // The kernel checks as a program of their own, cross-compiled and run under an emulator where the
-// build is not for AArch64. Prints what fails; exit status 1 then.
-//
-// usage: neon_check [SEED]
+// build is not for AArch64. Prints what fails; exit status 1 then. WEFT_TEST_SEED repeats a run.
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <string>
 #include <vector>
 
 #include "common/cpu/kernels/kernel_table.h"
+#include "tests/support/test_seed.h"
 #include "tests/unit/common/cpu/kernels/kernel_checks.h"
 
 namespace weft::cpu {
@@ -43,10 +40,8 @@ int CheckTable(const char* title, const KernelTable& table, uint64_t seed) {
 }  // namespace
 }  // namespace weft::cpu
 
-int main(int argc, char** argv) {
-  const uint64_t seed =
-      argc > 1 ? std::strtoull(argv[1], nullptr, 10) : static_cast<uint64_t>(std::time(nullptr));
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+int main() {
+  const uint64_t seed = weft::TestSeed(20261129);
   const int failures =
       weft::cpu::CheckTable("neon", *weft::cpu::neon::Table(), seed) +
       weft::cpu::CheckTable("neon with dot product", *weft::cpu::neon_dotprod::Table(), seed);

@@ -1,4 +1,7 @@
 /* The kernels compiled for scalar. */
+#ifndef WEFT_KERNELS_SMALL
+#define WEFT_KERNELS_SMALL
+#endif
 #define WEFT_ISA scalar
 #define WEFT_ISA_NAME "scalar"
 

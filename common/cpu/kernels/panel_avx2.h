@@ -202,7 +202,7 @@ template <class F>
 WEFT_INLINE PanelInt DotSixteen(const Strip (&codes)[4], const int8_t* x) {
   const __m256i column = BroadcastSixteen(x);
   __m256i sums[4];
-#pragma GCC unroll 4
+  WEFT_UNROLL(4)
   for (int s = 0; s < 4; ++s) {
     sums[s] = _mm256_madd_epi16(PairProducts<F>(codes[s].v, column), _mm256_set1_epi16(1));
   }
@@ -216,7 +216,7 @@ WEFT_INLINE PanelInt DotThirtyTwo(const Strip (&first)[4], const Strip (&second)
   const __m256i low = BroadcastSixteen(x), high = BroadcastSixteen(x + 16);
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i sums[4];
-#pragma GCC unroll 4
+  WEFT_UNROLL(4)
   for (int s = 0; s < 4; ++s) {
     const __m256i p = PairProducts<F>(first[s].v, low);
     const __m256i q = PairProducts<F>(second[s].v, high);
@@ -237,33 +237,33 @@ WEFT_INLINE void DotColumns(const uint8_t* codes, const uint8_t* const (&x)[kCol
   const __m256i ones = _mm256_set1_epi16(1);
   if constexpr (F::kSigned) {
     __m256i sum[kColumns] = {};
-#pragma GCC unroll 8
+    WEFT_UNROLL(8)
     for (int w = 0; w < kWords; ++w) {
       const __m256i code = _mm256_loadu_si256(words + w);
       const __m256i magnitude = _mm256_abs_epi8(code);
-#pragma GCC unroll 8
+      WEFT_UNROLL(8)
       for (int j = 0; j < kColumns; ++j) {
         const __m256i column = _mm256_sign_epi8(BroadcastWord(x[j] + offset + 4 * w), code);
         const __m256i pairs = _mm256_maddubs_epi16(magnitude, column);
         sum[j] = _mm256_add_epi32(sum[j], _mm256_madd_epi16(pairs, ones));
       }
     }
-#pragma GCC unroll 8
+    WEFT_UNROLL(8)
     for (int j = 0; j < kColumns; ++j) use(j, PanelInt{sum[j]});
   } else {
     constexpr int kDepth = Fits16<F>(2 * kWords) ? kWords : Fits16<F>(8) ? 4 : 2;
     static_assert(Fits16<F>(2 * kDepth) && kWords % kDepth == 0);
     __m256i code[kWords];
-#pragma GCC unroll 8
+    WEFT_UNROLL(8)
     for (int w = 0; w < kWords; ++w) code[w] = _mm256_loadu_si256(words + w);
-#pragma GCC unroll 8
+    WEFT_UNROLL(8)
     for (int j = 0; j < kColumns; ++j) {
       const uint8_t* column = x[j] + offset;
       __m256i sum = _mm256_setzero_si256();
-#pragma GCC unroll 8
+      WEFT_UNROLL(8)
       for (int w = 0; w < kWords; w += kDepth) {
         __m256i pairs = _mm256_maddubs_epi16(code[w], BroadcastWord(column + 4 * w));
-#pragma GCC unroll 8
+        WEFT_UNROLL(8)
         for (int i = 1; i < kDepth; ++i) {
           pairs = _mm256_add_epi16(
               pairs, _mm256_maddubs_epi16(code[w + i], BroadcastWord(column + 4 * (w + i))));

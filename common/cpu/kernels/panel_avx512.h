@@ -168,7 +168,7 @@ template <class F>
 WEFT_INLINE PanelInt DotSixteen(const Strip (&codes)[4], const int8_t* x) {
   const __m512i column = BroadcastSixteen(x);
   Strip sums[4];
-#pragma GCC unroll 4
+  WEFT_UNROLL(4)
   for (int s = 0; s < 4; ++s) {
     sums[s].v = _mm512_dpbusd_epi32(_mm512_setzero_si512(), codes[s].v, column);
   }
@@ -180,7 +180,7 @@ WEFT_INLINE PanelInt DotThirtyTwo(const Strip (&first)[4], const Strip (&second)
                                   const int8_t* x) {
   const __m512i low = BroadcastSixteen(x), high = BroadcastSixteen(x + 16);
   Strip sums[4];
-#pragma GCC unroll 4
+  WEFT_UNROLL(4)
   for (int s = 0; s < 4; ++s) {
     const __m512i half = _mm512_dpbusd_epi32(_mm512_setzero_si512(), first[s].v, low);
     sums[s].v = _mm512_dpbusd_epi32(half, second[s].v, high);
@@ -192,13 +192,13 @@ template <class F, int kWords, int kColumns, class Use>
 WEFT_INLINE void DotColumns(const uint8_t* codes, const uint8_t* const (&x)[kColumns],
                             int64_t offset, Use use) {
   __m512i code[kWords];
-#pragma GCC unroll 8
+  WEFT_UNROLL(8)
   for (int w = 0; w < kWords; ++w) code[w] = _mm512_loadu_si512(codes + 64 * w);
-#pragma GCC unroll 8
+  WEFT_UNROLL(8)
   for (int j = 0; j < kColumns; ++j) {
     const uint8_t* column = x[j] + offset;
     __m512i sum = _mm512_setzero_si512();
-#pragma GCC unroll 8
+    WEFT_UNROLL(8)
     for (int w = 0; w < kWords; ++w) {
       sum = _mm512_dpbusd_epi32(sum, code[w], BroadcastWord(column + 4 * w));
     }

@@ -194,7 +194,7 @@ template <class F>
 WEFT_INLINE PanelInt DotSixteen(const Strip (&codes)[4], const int8_t* x) {
   const int8x16_t column = vld1q_s8(x);
   Partial a[4], b[4];
-#pragma GCC unroll 4
+  WEFT_UNROLL(4)
   for (int s = 0; s < 4; ++s) {
     a[s] = AddProducts(ZeroPartial(), Signed(codes[s].a), column);
     b[s] = AddProducts(ZeroPartial(), Signed(codes[s].b), column);
@@ -207,7 +207,7 @@ WEFT_INLINE PanelInt DotThirtyTwo(const Strip (&first)[4], const Strip (&second)
                                   const int8_t* x) {
   const int8x16_t low = vld1q_s8(x), high = vld1q_s8(x + 16);
   Partial a[4], b[4];
-#pragma GCC unroll 4
+  WEFT_UNROLL(4)
   for (int s = 0; s < 4; ++s) {
     a[s] =
         AddProducts(AddProducts(ZeroPartial(), Signed(first[s].a), low), Signed(second[s].a), high);
@@ -220,10 +220,10 @@ WEFT_INLINE PanelInt DotThirtyTwo(const Strip (&first)[4], const Strip (&second)
 template <class F, int kWords, int kColumns, class Use>
 WEFT_INLINE void DotColumns(const uint8_t* codes, const uint8_t* const (&x)[kColumns],
                             int64_t offset, Use use) {
-#pragma GCC unroll 4
+  WEFT_UNROLL(4)
   for (int j = 0; j < kColumns; ++j) {
     Partial a = ZeroPartial(), b = ZeroPartial();
-#pragma GCC unroll 8
+    WEFT_UNROLL(8)
     for (int w = 0; w < kWords; ++w) {
       int32_t word;
       memcpy(&word, x[j] + offset + 4 * w, 4);

@@ -6,9 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifndef WEFT_INLINE
-#define WEFT_INLINE inline __attribute__((always_inline))
-#endif
+#include "common/cpu/kernels/inlining.h"
 
 namespace weft::cpu::WEFT_ISA {
 namespace {

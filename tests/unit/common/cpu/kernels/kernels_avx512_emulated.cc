@@ -1,5 +1,7 @@
 // The AVX-512 kernels over SIMDe, so that they are tested where the processor lacks AVX-512.
-#define WEFT_INLINE inline  // else the compiler needs minutes
+#ifndef WEFT_KERNELS_SMALL
+#define WEFT_KERNELS_SMALL
+#endif
 #define WEFT_AVX512_INTRINSICS
 #define WEFT_ISA avx512_emulated
 #define WEFT_ISA_NAME "avx512_emulated"

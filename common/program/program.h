@@ -25,6 +25,9 @@ enum class SlotKind : uint8_t {
   kArena,      // id = device index; allocated by the instance: intermediate results
 };
 
+// The kind of slot that a leaf of that kind lies in.
+SlotKind SlotKindOf(LeafKind kind);
+
 struct Slot {
   SlotKind kind = SlotKind::kArena;
   int32_t id = 0;

@@ -117,23 +117,9 @@ absl::Status CheckSlots(const Program& program, const ProgramLimits& limits) {
   return absl::OkStatus();
 }
 
-SlotKind KindOfLeaf(LeafKind kind) {
-  switch (kind) {
-    case LeafKind::kInput:
-      return SlotKind::kInput;
-    case LeafKind::kWeight:
-      return SlotKind::kWeight;
-    case LeafKind::kCache:
-      return SlotKind::kCache;
-    case LeafKind::kPageTable:
-      return SlotKind::kPageTable;
-  }
-  return SlotKind::kArena;
-}
-
 absl::Status CheckLeafPlace(const Slot& slot, const SlotPlace& place, const LeafAttributes& leaf,
                             int64_t bytes) {
-  if (slot.kind != KindOfLeaf(leaf.kind) || slot.id != leaf.id || place.offset != 0) {
+  if (slot.kind != SlotKindOf(leaf.kind) || slot.id != leaf.id || place.offset != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("a leaf lies at the start of the slot of its kind and id ", leaf.id));
   }

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace weft {
 namespace {
@@ -98,18 +99,26 @@ size_t DrawFromSoftmax(absl::Span<const Candidate> candidates, double uniform) {
   return last;
 }
 
-absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits) {
-  std::vector<Candidate> candidates;
-  candidates.reserve(logits.size());
+absl::Status CheckLogits(absl::Span<const float> logits) {
+  constexpr const char* kHint = "; the model's data may be damaged: weft inspect --check tells";
   bool any = false;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (std::isnan(logits[i])) {
-      return absl::InternalError(absl::StrCat("logit of token ", i, " is not a number"));
+      return absl::InternalError(absl::StrCat("logit of token ", i, " is not a number", kHint));
     }
     any = any || std::isfinite(logits[i]);
+  }
+  if (!any) return absl::InternalError(absl::StrCat("no logit is finite", kHint));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits) {
+  RETURN_IF_ERROR(CheckLogits(logits));
+  std::vector<Candidate> candidates;
+  candidates.reserve(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
     candidates.push_back({static_cast<int32_t>(i), logits[i]});
   }
-  if (!any) return absl::InternalError("no logit is finite");
   const double uniform = random_.Uniform();
   ApplyPenalties(options_, recent_, candidates);
   if (options_.temperature <= 0) {

@@ -67,7 +67,12 @@ void KeepMinP(float p, std::vector<Candidate>& candidates);
 // Index of the first candidate at which the cumulative softmax reaches `uniform` in [0, 1).
 size_t DrawFromSoftmax(absl::Span<const Candidate> candidates, double uniform);
 
-// Position of the largest value, the first of equal ones. `logits` is not empty.
+// Errors: INTERNAL if a logit is not a number or none is finite, which says that the model's data
+// is damaged.
+absl::Status CheckLogits(absl::Span<const float> logits);
+
+// Position of the largest value, the first of equal ones. `logits` passed CheckLogits and is not
+// empty.
 int32_t ArgMax(absl::Span<const float> logits);
 
 }  // namespace weft

@@ -12,20 +12,6 @@
 namespace weft {
 namespace {
 
-SlotKind KindOf(LeafKind kind) {
-  switch (kind) {
-    case LeafKind::kInput:
-      return SlotKind::kInput;
-    case LeafKind::kWeight:
-      return SlotKind::kWeight;
-    case LeafKind::kCache:
-      return SlotKind::kCache;
-    case LeafKind::kPageTable:
-      return SlotKind::kPageTable;
-  }
-  return SlotKind::kInput;
-}
-
 absl::Status CheckSupport(const Graph& graph, const Device& device) {
   for (int32_t i = 0; i < graph.size(); ++i) {
     if (!graph.Executes(NodeId{i})) continue;
@@ -65,7 +51,7 @@ absl::StatusOr<CompiledProgram> CompileForDevice(const Graph& graph, const Devic
     SlotPlace& place = program.places[i];
     if (const LeafAttributes* leaf = graph.leaf(id)) {
       place = {static_cast<int32_t>(program.slots.size()), 0};
-      program.slots.push_back({KindOf(leaf->kind), leaf->id, 0, memory.TensorBytes(node.layout)});
+      program.slots.push_back({SlotKindOf(leaf->kind), leaf->id, 0, memory.TensorBytes(node.layout)});
     } else if (graph.Root(id) != id) {
       place = program.places[Index(graph.Root(id))];
       place.offset += node.view_offset;

@@ -1,5 +1,6 @@
 // The flags of `weft bench`.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "common/base/status_macros.h"
@@ -9,22 +10,29 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kDefaultContext = 4096;
-
 struct BenchFlags {
   ModelFlags model;
   BenchOptions options;
   bool json = false;
 };
 
-absl::Status Bench(const BenchFlags& flags, CommandContext& context) {
+// Most tokens that any test puts into the cache.
+int64_t NeededContext(const BenchOptions& options) {
+  int64_t needed = 1;
+  for (const int64_t count : options.prefill) needed = std::max(needed, count);
+  for (const int64_t count : options.decode) needed = std::max(needed, options.depth + count);
+  return needed;
+}
+
+absl::Status Bench(BenchFlags& flags, CommandContext& context) {
   InstructionSet isa = BestInstructionSet();
   if (!flags.model.instruction_set.empty()) {
     ASSIGN_OR_RETURN(isa, ParseInstructionSet(flags.model.instruction_set));
   }
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<LocalSession> session,
-      LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger));
+  const int64_t needed = NeededContext(flags.options);
+  if (flags.model.context == -1) flags.model.context = needed;
+  ASSIGN_OR_RETURN(const std::unique_ptr<LocalSession> session,
+                   LocalSession::Open(flags.model, needed, 1, context.clock, context.logger));
   ASSIGN_OR_RETURN(const BenchReport report, RunBench(*session, flags.options, isa));
   return Print(flags.json ? BenchJson(report) : BenchText(report));
 }

@@ -66,6 +66,7 @@ absl::StatusOr<std::vector<int32_t>> Greedy(ModelRunner& runner, std::vector<flo
                                             int64_t position, int64_t count) {
   std::vector<int32_t> tokens;
   while (static_cast<int64_t>(tokens.size()) < count) {
+    RETURN_IF_ERROR(CheckLogits(logits));
     tokens.push_back(ArgMax(logits));
     if (static_cast<int64_t>(tokens.size()) == count) break;
     const BatchToken next = {tokens.back(), position++, 0, true};

@@ -65,9 +65,9 @@ TEST(TensorLayout, Packed_RefusesWhatHasNoSize) {
   EXPECT_THAT(PackedLayout(DType::kI8, {4, kHuge, 1, 1}),
               StatusIs(kInvalid, HasSubstr("too many elements")));
   EXPECT_THAT(PackedLayout(DType::kF32, {1, kHuge, 1, 1}),
-              StatusIs(kInvalid, HasSubstr("too many bytes")));
+              StatusIs(kInvalid, HasSubstr("too many elements")));
   EXPECT_THAT(PackedLayout(DType::kF32, {1, 1, 1, kHuge}),
-              StatusIs(kInvalid, HasSubstr("too many bytes")));
+              StatusIs(kInvalid, HasSubstr("too many elements")));
   ASSERT_OK_AND_ASSIGN(const TensorLayout empty, PackedLayout(DType::kF32, {0, 3, 1, 1}));
   EXPECT_EQ(ByteExtent(empty), 0);
 }

@@ -51,7 +51,8 @@ absl::StatusOr<CompiledProgram> CompileForDevice(const Graph& graph, const Devic
     SlotPlace& place = program.places[i];
     if (const LeafAttributes* leaf = graph.leaf(id)) {
       place = {static_cast<int32_t>(program.slots.size()), 0};
-      program.slots.push_back({SlotKindOf(leaf->kind), leaf->id, 0, memory.TensorBytes(node.layout)});
+      program.slots.push_back(
+          {SlotKindOf(leaf->kind), leaf->id, 0, memory.TensorBytes(node.layout)});
     } else if (graph.Root(id) != id) {
       place = program.places[Index(graph.Root(id))];
       place.offset += node.view_offset;

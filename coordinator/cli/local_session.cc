@@ -3,8 +3,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
 #include "common/base/cpu_features.h"
 #include "common/base/status_macros.h"
@@ -61,6 +64,21 @@ absl::Status LocalSession::OpenDevice(const ModelFlags& flags) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// A tensor that no graph uses may mean that the model is not what its architecture's name says.
+void WarnOfUnused(const Model& model, Logger& logger) {
+  std::vector<std::string> unused = model.weight_table().Unused();
+  if (unused.empty()) return;
+  const size_t count = unused.size();
+  if (count > 3) unused.resize(3);
+  logger.Warning(
+      absl::StrCat("tensors of the file that are not used: ", absl::StrJoin(unused, ", "),
+                   count > 3 ? ", ... " : "", count > 3 ? absl::StrCat("(", count, ")") : ""));
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlags& flags,
                                                                  int64_t default_context,
                                                                  int64_t sequences,
@@ -74,6 +92,7 @@ absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlag
   absl::StatusOr<std::unique_ptr<Model>> model = Model::Create(*session->file_);
   if (!model.ok()) return Annotate(model.status(), flags.model);
   session->model_ = *std::move(model);
+  WarnOfUnused(*session->model_, logger);
   RETURN_IF_ERROR(session->OpenDevice(flags));
 
   const int64_t trained = session->model_->hyperparameters().context_length;

@@ -23,16 +23,25 @@ absl::StatusOr<RopeScaling> ReadScaling(const GgufMetadata& metadata, const std:
 
 // 1 / factor, by whichever of the two keys is there.
 absl::StatusOr<double> ReadFrequencyScale(const GgufMetadata& metadata, const std::string& prefix) {
-  ASSIGN_OR_RETURN(double factor, metadata.FloatOr(prefix + "rope.scaling.factor", 0));
-  if (factor == 0) {
-    ASSIGN_OR_RETURN(factor, metadata.FloatOr(prefix + "rope.scale_linear", 0));
-  }
+  const bool by_factor = metadata.Has(prefix + "rope.scaling.factor");
+  const std::string key = prefix + (by_factor ? "rope.scaling.factor" : "rope.scale_linear");
+  ASSIGN_OR_RETURN(const double factor, metadata.FloatOr(key, 0));
   if (factor == 0) return 1.0;
-  if (!std::isfinite(factor) || factor < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("key '", prefix, "rope.scaling.factor' is ", factor, ", want > 0"));
+  if (!std::isfinite(static_cast<float>(1.0 / factor)) || !std::isfinite(factor) || factor < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("key '", key, "' is ", factor, ", want > 0"));
   }
   return 1.0 / factor;
+}
+
+// A number that is finite as float and, where asked, above 0.
+absl::StatusOr<double> FiniteOr(const GgufMetadata& metadata, const std::string& key,
+                                double otherwise, bool positive) {
+  ASSIGN_OR_RETURN(const double value, metadata.FloatOr(key, otherwise));
+  if (!std::isfinite(static_cast<float>(value)) || (positive && value <= 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("key '", key, "' is ", value, ", want ",
+                                                   positive ? "> 0" : "a finite number"));
+  }
+  return value;
 }
 
 // The magnitude factor such that plain YaRN scales by 1 + 0.1 ln(factor) once: the op multiplies by
@@ -80,25 +89,24 @@ absl::Status ReadRopeParameters(const GgufMetadata& metadata, Hyperparameters& m
                      rope.original_context, ", want 1 to ", kMaxContext));
   }
   const bool yarn = model.rope_scaling == RopeScaling::kYarn;
-  ASSIGN_OR_RETURN(const double mix,
-                   metadata.FloatOr(prefix + "rope.scaling.yarn_ext_factor", yarn ? 1.0 : 0.0));
-  rope.extrapolation = static_cast<float>(mix < 0 ? (yarn ? 1.0 : 0.0) : mix);
-  ASSIGN_OR_RETURN(const double fast,
-                   metadata.FloatOr(prefix + "rope.scaling.yarn_beta_fast", 32.0));
-  ASSIGN_OR_RETURN(const double slow,
-                   metadata.FloatOr(prefix + "rope.scaling.yarn_beta_slow", 1.0));
+  const std::string scaling = prefix + "rope.scaling.";
+  const double unset = yarn ? 1.0 : 0.0;
+  ASSIGN_OR_RETURN(const double mix, FiniteOr(metadata, scaling + "yarn_ext_factor", unset, false));
+  rope.extrapolation = static_cast<float>(mix < 0 ? unset : mix);
+  ASSIGN_OR_RETURN(const double fast, FiniteOr(metadata, scaling + "yarn_beta_fast", 32.0, true));
+  ASSIGN_OR_RETURN(const double slow, FiniteOr(metadata, scaling + "yarn_beta_slow", 1.0, true));
   rope.beta_fast = static_cast<float>(fast);
   rope.beta_slow = static_cast<float>(slow);
   ASSIGN_OR_RETURN(const double log_multiplier,
-                   metadata.FloatOr(prefix + "rope.scaling.yarn_log_multiplier", 0.0));
+                   FiniteOr(metadata, scaling + "yarn_log_multiplier", 0.0, false));
   ASSIGN_OR_RETURN(const double attention_factor,
-                   metadata.FloatOr(prefix + "rope.scaling.attn_factor", 1.0));
+                   FiniteOr(metadata, scaling + "attn_factor", 1.0, false));
   double factor = attention_factor;
   // The stored multiplier is a tenth of the one in the formula.
   if (rope.extrapolation != 0) factor *= YarnAttentionFactor(1.0 / scale, log_multiplier / 0.1);
   if (!std::isfinite(factor)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("key '", prefix, "rope.scaling.attn_factor' is ", attention_factor));
+        absl::StrCat("keys '", scaling, "*': the magnitude of the rotation is ", factor));
   }
   rope.attention_factor = static_cast<float>(factor);
   return absl::OkStatus();

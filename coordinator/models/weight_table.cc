@@ -3,12 +3,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "common/base/status_macros.h"
 
 namespace weft {
 
-absl::Status WeightTable::Require(std::string_view name, WeightRole role, int32_t layer,
-                                  const Extents& ne, bool f32) {
-  const GgufTensor* tensor = file_->FindTensor(name);
+namespace {
+
+absl::StatusOr<const GgufTensor*> FindChecked(const GgufFile& file, std::string_view name,
+                                              const Extents& ne, bool f32) {
+  const GgufTensor* tensor = file.FindTensor(name);
   if (tensor == nullptr) {
     return absl::NotFoundError(
         absl::StrCat("missing tensor '", AbslView(name),
@@ -29,9 +32,47 @@ absl::Status WeightTable::Require(std::string_view name, WeightRole role, int32_
                                                  AbslView(type.name),
                                                  ", which weft cannot compute with"));
   }
-  index_.emplace(std::string(name), static_cast<int32_t>(weights_.size()));
-  weights_.push_back(
-      {std::string(name), tensor->layout, role, absl::EndsWith(AbslView(name), ".bias"), layer});
+  return tensor;
+}
+
+}  // namespace
+
+absl::Status WeightTable::Require(std::string_view name, WeightRole role, int32_t layer,
+                                  const Extents& ne, bool f32) {
+  ASSIGN_OR_RETURN(const GgufTensor* tensor, FindChecked(*file_, name, ne, f32));
+  const bool bias = absl::EndsWith(AbslView(name), ".bias");
+  Add({std::string(name), tensor->layout, role, bias, layer, {}});
+  return absl::OkStatus();
+}
+
+void WeightTable::Add(Weight weight) {
+  index_.emplace(weight.name, static_cast<int32_t>(weights_.size()));
+  weights_.push_back(std::move(weight));
+}
+
+absl::Status WeightTable::RequireStack(std::string_view name,
+                                       const std::function<std::string(int64_t)>& part,
+                                       WeightRole role, int32_t layer, const Extents& ne) {
+  if (file_->FindTensor(name) != nullptr || file_->FindTensor(part(0)) == nullptr) {
+    return Require(name, role, layer, ne);
+  }
+  Weight weight = {std::string(name), {}, role, false, layer, {}};
+  for (int64_t i = 0; i < ne[2]; ++i) {
+    const std::string own = part(i);
+    ASSIGN_OR_RETURN(const GgufTensor* tensor,
+                     FindChecked(*file_, own, {ne[0], ne[1], 1, 1}, false));
+    const DType dtype = tensor->layout.dtype;
+    if (i == 0) {
+      ASSIGN_OR_RETURN(weight.layout, PackedLayout(dtype, ne));
+    } else if (dtype != weight.layout.dtype) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", own, "' is ", AbslView(GetDTypeInfo(dtype).name),
+                       ", the others of it ", AbslView(GetDTypeInfo(weight.layout.dtype).name)));
+    }
+    parts_.insert(own);
+    weight.parts.push_back(own);
+  }
+  Add(std::move(weight));
   return absl::OkStatus();
 }
 
@@ -49,7 +90,8 @@ int32_t WeightTable::Find(std::string_view name) const {
 std::vector<std::string> WeightTable::Unused() const {
   std::vector<std::string> names;
   for (const GgufTensor& tensor : file_->tensors()) {
-    if (!index_.contains(tensor.name)) names.push_back(tensor.name);
+    if (!index_.contains(tensor.name) && !parts_.contains(tensor.name))
+      names.push_back(tensor.name);
   }
   return names;
 }

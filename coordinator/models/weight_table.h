@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/gguf/gguf_file.h"
@@ -46,6 +48,8 @@ struct Weight {
   WeightRole role = WeightRole::kTokenEmbedding;
   bool bias = false;
   int32_t layer = -1;  // -1: not of a layer
+  // Tensors of the file that lie behind each other in this weight; empty: the one of its name.
+  std::vector<std::string> parts;
 };
 
 class WeightTable {
@@ -61,6 +65,11 @@ class WeightTable {
   absl::Status Allow(std::string_view name, WeightRole role, int32_t layer, const Extents& ne,
                      bool f32 = false);
 
+  // A weight that the file has in one tensor `name` [a, b, n] or, as older files do, in n
+  // tensors [a, b] of one type, named by `part`. Errors: as Require.
+  absl::Status RequireStack(std::string_view name, const std::function<std::string(int64_t)>& part,
+                            WeightRole role, int32_t layer, const Extents& ne);
+
   // Id of a weight by name, -1 if absent.
   int32_t Find(std::string_view name) const;
   absl::Span<const Weight> weights() const { return weights_; }
@@ -70,9 +79,12 @@ class WeightTable {
   std::vector<std::string> Unused() const;
 
  private:
+  void Add(Weight weight);
+
   const GgufFile* file_;
   std::vector<Weight> weights_;
   absl::flat_hash_map<std::string, int32_t> index_;
+  absl::flat_hash_set<std::string> parts_;
 };
 
 }  // namespace weft

@@ -1,6 +1,8 @@
 #include "coordinator/weights/weight_loader.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
@@ -23,8 +25,12 @@ uint8_t Touch(const uint8_t* data, int64_t bytes) {
   return sum;
 }
 
-const GgufTensor& TensorOf(const Model& model, const Weight& weight) {
-  return *model.file().FindTensor(weight.name);
+// The tensors of the file that make up a weight, in order.
+std::vector<const GgufTensor*> TensorsOf(const Model& model, const Weight& weight) {
+  if (weight.parts.empty()) return {model.file().FindTensor(weight.name)};
+  std::vector<const GgufTensor*> tensors;
+  for (const std::string& part : weight.parts) tensors.push_back(model.file().FindTensor(part));
+  return tensors;
 }
 
 }  // namespace
@@ -33,7 +39,9 @@ absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(const Model& 
                                                                    Device& device,
                                                                    const LoadProgress& progress) {
   std::unique_ptr<LoadedWeights> weights(new LoadedWeights());
-  for (const Weight& weight : model.weights()) weights->bytes_ += TensorOf(model, weight).bytes;
+  for (const Weight& weight : model.weights()) {
+    for (const GgufTensor* tensor : TensorsOf(model, weight)) weights->bytes_ += tensor->bytes;
+  }
   const DeviceCapabilities capabilities = device.capabilities();
   weights->in_place_ = capabilities.host_memory && capabilities.wraps_host_memory;
   RETURN_IF_ERROR(weights->in_place_ ? weights->MapInPlace(model, device, progress)
@@ -56,7 +64,11 @@ absl::Status LoadedWeights::MapInPlace(const Model& model, Device& device,
   int64_t done = 0;
   int32_t id = 0;
   for (const Weight& weight : model.weights()) {
-    const GgufTensor& tensor = TensorOf(model, weight);
+    if (!weight.parts.empty()) {
+      RETURN_IF_ERROR(CopyWeight(model, device, weight, id++, progress, done));
+      continue;
+    }
+    const GgufTensor& tensor = *TensorsOf(model, weight).front();
     bindings_.push_back(
         {SlotKind::kWeight, id++, buffers_[tensor.file_index].get(), tensor.file_offset});
     const MappedFile& mapped = file.file(tensor.file_index);
@@ -73,28 +85,37 @@ absl::Status LoadedWeights::MapInPlace(const Model& model, Device& device,
 
 absl::Status LoadedWeights::CopyToDevice(const Model& model, Device& device,
                                          const LoadProgress& progress) {
-  BufferType& memory = device.buffer_type();
   int64_t done = 0;
   int32_t id = 0;
   for (const Weight& weight : model.weights()) {
-    const GgufTensor& tensor = TensorOf(model, weight);
-    absl::StatusOr<std::unique_ptr<Buffer>> buffer =
-        memory.Allocate(memory.TensorBytes(tensor.layout), BufferUsage::kWeights);
-    if (!buffer.ok()) {
-      return absl::Status(buffer.status().code(),
-                          absl::StrCat("weight '", weight.name, "' of ", tensor.bytes, " bytes on ",
-                                       device.name(), ": ", buffer.status().message()));
-    }
-    const absl::Span<const uint8_t> bytes = model.file().TensorBytes(tensor);
-    for (int64_t at = 0; at < tensor.bytes; at += kChunkBytes) {
-      const int64_t count = std::min(kChunkBytes, tensor.bytes - at);
-      RETURN_IF_ERROR((*buffer)->Set(at, bytes.data() + at, count));
+    RETURN_IF_ERROR(CopyWeight(model, device, weight, id++, progress, done));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadedWeights::CopyWeight(const Model& model, Device& device, const Weight& weight,
+                                       int32_t id, const LoadProgress& progress, int64_t& done) {
+  BufferType& memory = device.buffer_type();
+  const int64_t wanted = memory.TensorBytes(weight.layout);
+  absl::StatusOr<std::unique_ptr<Buffer>> buffer = memory.Allocate(wanted, BufferUsage::kWeights);
+  if (!buffer.ok()) {
+    return absl::Status(buffer.status().code(),
+                        absl::StrCat("weight '", weight.name, "' of ", wanted, " bytes on ",
+                                     device.name(), ": ", buffer.status().message()));
+  }
+  int64_t start = 0;
+  for (const GgufTensor* tensor : TensorsOf(model, weight)) {
+    const absl::Span<const uint8_t> bytes = model.file().TensorBytes(*tensor);
+    for (int64_t at = 0; at < tensor->bytes; at += kChunkBytes) {
+      const int64_t count = std::min(kChunkBytes, tensor->bytes - at);
+      RETURN_IF_ERROR((*buffer)->Set(start + at, bytes.data() + at, count));
       done += count;
       if (progress && !progress(done, bytes_)) return Cancelled();
     }
-    bindings_.push_back({SlotKind::kWeight, id++, buffer->get(), 0});
-    buffers_.push_back(*std::move(buffer));
+    start += tensor->bytes;
   }
+  bindings_.push_back({SlotKind::kWeight, id, buffer->get(), 0});
+  buffers_.push_back(*std::move(buffer));
   return absl::OkStatus();
 }
 

@@ -34,6 +34,9 @@ class LoadedWeights {
   LoadedWeights() = default;
   absl::Status MapInPlace(const Model& model, Device& device, const LoadProgress& progress);
   absl::Status CopyToDevice(const Model& model, Device& device, const LoadProgress& progress);
+  // Allocates one weight, fills it from its tensors and binds it.
+  absl::Status CopyWeight(const Model& model, Device& device, const Weight& weight, int32_t id,
+                          const LoadProgress& progress, int64_t& done);
 
   std::vector<std::unique_ptr<Buffer>> buffers_;
   std::vector<SlotBinding> bindings_;

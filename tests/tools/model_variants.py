@@ -385,6 +385,8 @@ def fixtures():
         Variant("mixtral-fused", **{**small, **experts}, heads=2, kv_heads=1, fused_gate_up=True,
                 fused_qkv=True, weights="BF16",
                 keys={".expert_weights_scale": 2.5, ".expert_weights_norm": False}),
+        Variant("mixtral-split-experts", **{**small, **experts}, heads=2, kv_heads=1, legacy_experts=True,
+                weights="F16"),
         Variant("qwen3-fused-qkv", arch="qwen3", **small, heads=3, kv_heads=1, key_length=12, value_length=12,
                 fused_qkv=True, keys=yarn(4, 32)),
         Variant("qwen2-partial-rope", arch="qwen2", **small, heads=2, kv_heads=2, tied=True,

@@ -1,5 +1,6 @@
 // weft run: continue a prompt and stream the text.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -42,7 +43,7 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
   const auto count = static_cast<int64_t>(result.tokens.size());
   const double prompt_rate = PerSecond(result.prompt_tokens, result.prompt_seconds);
   // The first token comes from the prompt's logits.
-  const double decode_rate = PerSecond(count - 1, result.decode_seconds);
+  const double decode_rate = PerSecond(std::max<int64_t>(count - 1, 0), result.decode_seconds);
   logger.Info(
       absl::StrFormat("prompt: %d tokens in %.2f s (%.1f tokens/s); decode: %d tokens in %.2f s "
                       "(%.1f tokens/s); %s",

@@ -108,19 +108,22 @@ absl::Status DeclareExperts(const Hyperparameters& model, int32_t layer, WeightT
   const std::string blk = absl::StrCat("blk.", layer, ".");
   const int64_t experts = model.n_expert;
   const Extents wide = {model.n_embd, model.n_ff_expert, experts, 1};
+  const auto stack = [&](const std::string& name, WeightRole role, const Extents& ne) {
+    const auto part = [&](int64_t expert) {
+      return absl::StrCat(blk, name, ".", expert, ".weight");
+    };
+    return weights.RequireStack(blk + name + "_exps.weight", part, role, layer, ne);
+  };
   RETURN_IF_ERROR(weights.Require(blk + "ffn_gate_inp.weight", WeightRole::kRouter, layer,
                                   {model.n_embd, experts, 1, 1}));
   if (weights.file().FindTensor(blk + "ffn_gate_up_exps.weight") != nullptr) {
     RETURN_IF_ERROR(weights.Require(blk + "ffn_gate_up_exps.weight", WeightRole::kExpertGateUp,
                                     layer, {model.n_embd, 2 * model.n_ff_expert, experts, 1}));
   } else {
-    RETURN_IF_ERROR(
-        weights.Require(blk + "ffn_gate_exps.weight", WeightRole::kExpertGate, layer, wide));
-    RETURN_IF_ERROR(
-        weights.Require(blk + "ffn_up_exps.weight", WeightRole::kExpertUp, layer, wide));
+    RETURN_IF_ERROR(stack("ffn_gate", WeightRole::kExpertGate, wide));
+    RETURN_IF_ERROR(stack("ffn_up", WeightRole::kExpertUp, wide));
   }
-  return weights.Require(blk + "ffn_down_exps.weight", WeightRole::kExpertDown, layer,
-                         {model.n_ff_expert, model.n_embd, experts, 1});
+  return stack("ffn_down", WeightRole::kExpertDown, {model.n_ff_expert, model.n_embd, experts, 1});
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "coordinator/models/model_registry.h"
 #include "gmock/gmock.h"
@@ -117,6 +118,13 @@ TEST(Model, Create_BadFiles_NameTheCulprit) {
        absl::StatusCode::kInvalidArgument, "'llama.rope.dimension_count' is 7"},
       {"unknown scaling", set("llama.rope.scaling.type", std::string("spiral")),
        absl::StatusCode::kInvalidArgument, "'spiral'"},
+      {"YaRN limit of 0", set("llama.rope.scaling.yarn_beta_fast", 0.0f),
+       absl::StatusCode::kInvalidArgument, "yarn_beta_fast' is 0, want > 0"},
+      {"multiplier that is not a number",
+       set("llama.rope.scaling.yarn_log_multiplier", std::nanf("")),
+       absl::StatusCode::kInvalidArgument, "yarn_log_multiplier' is nan"},
+      {"factor without an inverse", set("llama.rope.scale_linear", 1e-45f),
+       absl::StatusCode::kInvalidArgument, "'llama.rope.scale_linear' is 1"},
       {"epsilon that is not a number", set("llama.attention.layer_norm_rms_epsilon", std::nanf("")),
        absl::StatusCode::kInvalidArgument, "layer_norm_rms_epsilon"},
       {"too few values per layer",
@@ -224,6 +232,44 @@ TEST(Model, ExpertWeightsNorm_OfLlama_IsOfTheFamily) {
                       [](EditableGguf& g) { g.metadata.Set("llama.expert_weights_norm", false); });
   ASSERT_OK(edited.model);
   EXPECT_TRUE((*edited.model)->hyperparameters().expert_weights_norm);
+}
+
+// Takes the experts of llama-moe's `name` apart into a tensor each, as older files have them.
+void Unstack(EditableGguf& g, const std::string& name) {
+  const size_t at = g.Find(name + "_exps.weight");
+  const Extents ne = g.tensors[at].layout.ne;
+  const DType dtype = g.tensors[at].layout.dtype;
+  const std::vector<uint8_t> data = g.data[at];
+  g.Remove(name + "_exps.weight");
+  const auto bytes = static_cast<std::ptrdiff_t>(data.size()) / ne[2];
+  for (int64_t i = 0; i < ne[2]; ++i) {
+    const std::string part = absl::StrCat(name, ".", i, ".weight");
+    g.AddZeros(part, dtype, {ne[0], ne[1], 1, 1});
+    g.data[g.Find(part)].assign(data.begin() + i * bytes, data.begin() + (i + 1) * bytes);
+  }
+}
+
+TEST(Model, ExpertsInTensorsOfTheirOwn_AreOneWeight) {
+  const auto unstack = [](EditableGguf& g) {
+    Unstack(g, "blk.0.ffn_down");
+    Unstack(g, "blk.1.ffn_gate");
+  };
+  const Edited edited("llama-moe", unstack);
+  ASSERT_OK(edited.model);
+  const WeightTable& table = (*edited.model)->weight_table();
+  EXPECT_TRUE(table.Unused().empty());
+  const int32_t id = table.Find("blk.0.ffn_down_exps.weight");
+  ASSERT_GE(id, 0);
+  const Weight& weight = table.weights()[id];
+  EXPECT_EQ(weight.parts.front(), "blk.0.ffn_down.0.weight");
+  EXPECT_EQ(static_cast<int64_t>(weight.parts.size()), weight.layout.ne[2]);
+
+  const Edited missing("llama-moe", [&](EditableGguf& g) {
+    unstack(g);
+    g.Remove("blk.1.ffn_gate.1.weight");
+  });
+  EXPECT_THAT(missing.model, StatusIs(absl::StatusCode::kNotFound,
+                                      HasSubstr("missing tensor 'blk.1.ffn_gate.1.weight'")));
 }
 
 TEST(Model, LongRope_FactorsFollowTheContext) {

@@ -61,6 +61,7 @@ class Usage(unittest.TestCase):
         self.check_error(2, "do not fill one chunk", "perplexity", "-m", Q8, "-f", DATA / "llama-gqa" / "cases.json",
                          "-c", "100000")
         self.check_error(2, "no/such/text", "perplexity", "-m", Q8, "-f", "no/such/text")
+        self.check_error(2, "/dev/zero: not a regular file", "perplexity", "-m", Q8, "-f", "/dev/zero")
         self.check_error(2, "shape", "synth", "--shape", "9000b", "/tmp/never.gguf")
 
     def test_not_enough_memory_says_what_to_do(self):
@@ -96,6 +97,13 @@ class Run(unittest.TestCase):
         direct = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 16, "--temp", 0)
         piped = weft("run", "-m", Q8, "-p", "-", "-n", 16, "--temp", 0, text_in="ROMEO:")
         self.assertEqual(direct.stdout, piped.stdout)
+
+    def test_endless_stdin_is_refused(self):
+        with open("/dev/zero", "rb") as endless:
+            result = subprocess.run([WEFT, "run", "-m", str(Q8), "-p", "-"], stdin=endless, capture_output=True,
+                                    timeout=60, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(b"standard input", result.stderr)
 
     def test_seed_decides(self):
         one, two, other = (weft("run", "-m", Q8, "-p", "KING", "-n", 32, "--temp", 1, "--seed", seed).stdout

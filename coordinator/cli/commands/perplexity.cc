@@ -6,13 +6,12 @@
 // in for the first token of each chunk.
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/mapped_file.h"
 #include "common/base/status_macros.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/progress_bar.h"
@@ -83,14 +82,12 @@ absl::Status ScoreChunk(ModelRunner& runner, absl::Span<const int32_t> tokens, i
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot open"));
-  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-}
-
 absl::Status Perplexity(const PerplexityFlags& flags, CommandContext& context) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.file));
+  // Mapped, not read: an endless special file is refused, and a huge text takes no memory of its
+  // own.
+  ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> file, MappedFile::Open(flags.file));
+  const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
+                              file->bytes().size());
   ASSIGN_OR_RETURN(
       const std::unique_ptr<LocalSession> session,
       LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger));

@@ -1,12 +1,13 @@
 // weft run: continue a prompt and stream the text.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
@@ -19,6 +20,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kDefaultContext = 4096;
+constexpr size_t kMostPromptBytes = size_t{64} << 20;
 
 struct RunFlags {
   ModelFlags model;
@@ -30,8 +32,18 @@ struct RunFlags {
   bool ignore_end = false;
 };
 
-std::string ReadStandardInput() {
-  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+// Everything on standard input. Errors: OUT_OF_RANGE beyond a size that no context holds.
+absl::StatusOr<std::string> ReadStandardInput() {
+  std::string text;
+  std::array<char, 65536> block;
+  while (std::cin.read(block.data(), block.size()) || std::cin.gcount() > 0) {
+    text.append(block.data(), static_cast<size_t>(std::cin.gcount()));
+    if (text.size() > kMostPromptBytes) {
+      return absl::OutOfRangeError(
+          absl::StrCat("-p -: standard input has more than ", kMostPromptBytes, " bytes"));
+    }
+  }
+  return text;
 }
 
 double PerSecond(int64_t count, double seconds) {
@@ -68,7 +80,10 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
       const std::unique_ptr<LocalSession> session,
       LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->tokenizer());
-  const std::string prompt = flags.prompt == "-" ? ReadStandardInput() : flags.prompt;
+  std::string prompt = flags.prompt;
+  if (prompt == "-") {
+    ASSIGN_OR_RETURN(prompt, ReadStandardInput());
+  }
   ASSIGN_OR_RETURN(std::vector<int32_t> tokens, tokenizer->Encode(prompt, EncodeOptions{}));
   if (tokens.empty() && tokenizer->bos() >= 0) tokens.push_back(tokenizer->bos());
   Sampler sampler(flags.sampler);

@@ -91,6 +91,16 @@ WEFT_INLINE PanelInt GatherWords(RowPointers rows, int64_t offset) {
   return {_mm256_inserti128_si256(_mm256_castsi128_si256(FourWords(rows, offset)),
                                   FourWords(rows + 4, offset), 1)};
 }
+/* The two halves at `offset` in every row, as floats. */
+WEFT_INLINE __m128i FourHalfPairs(const uint8_t* const* rows, int64_t offset) {
+  return _mm_unpacklo_epi32(_mm_unpacklo_epi16(WordAt(rows[0] + offset), WordAt(rows[1] + offset)),
+                            _mm_unpacklo_epi16(WordAt(rows[2] + offset), WordAt(rows[3] + offset)));
+}
+WEFT_INLINE void GatherHalves(RowPointers rows, int64_t offset, PanelFloat* low, PanelFloat* high) {
+  const __m128i x = FourHalfPairs(rows, offset), y = FourHalfPairs(rows + 4, offset);
+  low->v = _mm256_cvtph_ps(_mm_unpacklo_epi64(x, y));
+  high->v = _mm256_cvtph_ps(_mm_unpackhi_epi64(x, y));
+}
 /* 2^(e - 128) for the eight-bit exponent e in each lane, denormals included; 255 stands for NaN. */
 WEFT_INLINE PanelFloat PowerOfExponent(PanelInt e) {
   /* Two factors whose exponents are never too small for a normal number. */
@@ -109,23 +119,22 @@ WEFT_INLINE Strip LoadStrip(RowPointers rows, int64_t offset, int s) {
   return {_mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(low)),
                                   _mm_loadu_si128(high), 1)};
 }
-/* Byte i is (byte i >> shift) & mask; the mask clears what the neighbour shifted in. */
+/* Byte i is (byte i >> shift) & mask; the mask clears what the neighbour shifted in. A negative
+ * shift goes left. */
 WEFT_INLINE Strip ShiftRightAnd(Strip x, int shift, int mask) {
-  const __m256i shifted = shift == 0 ? x.v : _mm256_srli_epi16(x.v, shift);
+  const __m256i shifted = shift == 0  ? x.v
+                          : shift > 0 ? _mm256_srli_epi16(x.v, shift)
+                                      : _mm256_slli_epi16(x.v, -shift);
   return {_mm256_and_si256(shifted, _mm256_set1_epi8(static_cast<char>(mask)))};
 }
-/* No bit may leave its byte. */
-WEFT_INLINE Strip ShiftLeft(Strip x, int shift) { return {_mm256_slli_epi16(x.v, shift)}; }
 WEFT_INLINE Strip Or(Strip x, Strip y) { return {_mm256_or_si256(x.v, y.v)}; }
-/* Byte i of a row is `value` where bit i of the 16 bits at `offset` is set, else 0. */
-WEFT_INLINE Strip ExpandBits(RowPointers rows, int64_t offset, int s, int value) {
-  uint16_t low, high;
-  memcpy(&low, rows[s] + offset, 2);
-  memcpy(&high, rows[s + 4] + offset, 2);
-  const uint32_t bits = low | static_cast<uint32_t>(high) << 16;
-  const __m256i spread = _mm256_shuffle_epi8(
-      _mm256_set1_epi32(static_cast<int32_t>(bits)),
-      _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303));
+/* Byte i of a row is `value` where bit 16 * half + i of the 32 bits at `at` is set, else 0. */
+WEFT_INLINE Strip ExpandBits(RowPointers rows, int64_t at, int half, int s, int value) {
+  const auto first = static_cast<int64_t>(4 * s + 2 * half);
+  const int64_t repeat = 0x0101010101010101;
+  const __m256i bytes = _mm256_setr_epi64x(repeat * first, repeat * (first + 1), repeat * first,
+                                           repeat * (first + 1));
+  const __m256i spread = _mm256_shuffle_epi8(GatherWords(rows, at).v, bytes);
   const __m256i select = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
   const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, select), select);
   return {_mm256_and_si256(set, _mm256_set1_epi8(static_cast<char>(value)))};

@@ -84,6 +84,11 @@ WEFT_INLINE PanelInt GatherWords(RowPointers rows, int64_t offset) {
   return {JoinQuarters(FourWords(rows, offset), FourWords(rows + 4, offset),
                        FourWords(rows + 8, offset), FourWords(rows + 12, offset))};
 }
+WEFT_INLINE void GatherHalves(RowPointers rows, int64_t offset, PanelFloat* low, PanelFloat* high) {
+  const PanelInt words = GatherWords(rows, offset);
+  *low = HalfOfWord(words);
+  *high = HalfOfWord(WordBits(words, 16, 0xFFFFu));
+}
 WEFT_INLINE PanelFloat PowerOfExponent(PanelInt e) {
   const PanelInt half = WordBits(e, 1, 127);
   const PanelInt rest = {_mm512_sub_epi32(e.v, half.v)};
@@ -101,18 +106,17 @@ WEFT_INLINE Strip LoadStrip(RowPointers rows, int64_t offset, int s) {
                        SixteenAt(rows[s + 8] + offset), SixteenAt(rows[s + 12] + offset))};
 }
 WEFT_INLINE Strip ShiftRightAnd(Strip x, int shift, int mask) {
-  const __m512i shifted = shift == 0 ? x.v : _mm512_srli_epi16(x.v, static_cast<unsigned>(shift));
+  const __m512i shifted = shift == 0  ? x.v
+                          : shift > 0 ? _mm512_srli_epi16(x.v, static_cast<unsigned>(shift))
+                                      : _mm512_slli_epi16(x.v, static_cast<unsigned>(-shift));
   return {_mm512_and_si512(shifted, _mm512_set1_epi8(static_cast<char>(mask)))};
 }
-WEFT_INLINE Strip ShiftLeft(Strip x, int shift) {
-  return {_mm512_slli_epi16(x.v, static_cast<unsigned>(shift))};
-}
 WEFT_INLINE Strip Or(Strip x, Strip y) { return {_mm512_or_si512(x.v, y.v)}; }
-WEFT_INLINE Strip ExpandBits(RowPointers rows, int64_t offset, int s, int value) {
+WEFT_INLINE Strip ExpandBits(RowPointers rows, int64_t at, int half, int s, int value) {
   uint64_t bits = 0;
   for (int i = 0; i < 4; ++i) {
     uint16_t sixteen;
-    memcpy(&sixteen, rows[s + 4 * i] + offset, 2);
+    memcpy(&sixteen, rows[s + 4 * i] + at + 2 * half, 2);
     bits |= static_cast<uint64_t>(sixteen) << (16 * i);
   }
   return {_mm512_maskz_mov_epi8(bits, _mm512_set1_epi8(static_cast<char>(value)))};

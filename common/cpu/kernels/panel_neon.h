@@ -81,6 +81,11 @@ WEFT_INLINE int32x4_t FourWords(const uint8_t* const* rows, int64_t offset) {
 WEFT_INLINE PanelInt GatherWords(RowPointers rows, int64_t offset) {
   return {FourWords(rows, offset), FourWords(rows + 4, offset)};
 }
+WEFT_INLINE void GatherHalves(RowPointers rows, int64_t offset, PanelFloat* low, PanelFloat* high) {
+  const PanelInt words = GatherWords(rows, offset);
+  *low = HalfOfWord(words);
+  *high = HalfOfWord(WordBits(words, 16, 0xFFFFu));
+}
 WEFT_INLINE float32x4_t PowerOfFour(int32x4_t e) {
   const int32x4_t half = vshrq_n_s32(e, 1);
   const int32x4_t bias = vdupq_n_s32(63);
@@ -99,17 +104,14 @@ WEFT_INLINE Strip ShiftRightAnd(Strip x, int shift, int mask) {
   const uint8x16_t m = vdupq_n_u8(static_cast<uint8_t>(mask));
   return {vandq_u8(vshlq_u8(x.a, down), m), vandq_u8(vshlq_u8(x.b, down), m)};
 }
-WEFT_INLINE Strip ShiftLeft(Strip x, int shift) {
-  const int8x16_t up = vdupq_n_s8(static_cast<int8_t>(shift));
-  return {vshlq_u8(x.a, up), vshlq_u8(x.b, up)};
-}
 WEFT_INLINE Strip Or(Strip x, Strip y) { return {vorrq_u8(x.a, y.a), vorrq_u8(x.b, y.b)}; }
 WEFT_INLINE uint8x16_t ExpandSixteen(const uint8_t* bits, int value) {
   const uint8x16_t select = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
   const uint8x16_t spread = vcombine_u8(vdup_n_u8(bits[0]), vdup_n_u8(bits[1]));
   return vandq_u8(vtstq_u8(spread, select), vdupq_n_u8(static_cast<uint8_t>(value)));
 }
-WEFT_INLINE Strip ExpandBits(RowPointers rows, int64_t offset, int s, int value) {
+WEFT_INLINE Strip ExpandBits(RowPointers rows, int64_t at, int half, int s, int value) {
+  const int64_t offset = at + 2 * half;
   return {ExpandSixteen(rows[s] + offset, value), ExpandSixteen(rows[s + 4] + offset, value)};
 }
 WEFT_INLINE Strip Lookup(Strip index, const int8_t (&table)[16]) {

@@ -91,6 +91,11 @@ inline PanelInt GatherWords(RowPointers rows, int64_t offset) {
   for (int i = 0; i < kPanelRows; ++i) memcpy(&r.v[i], rows[i] + offset, 4);
   return r;
 }
+inline void GatherHalves(RowPointers rows, int64_t offset, PanelFloat* low, PanelFloat* high) {
+  const PanelInt words = GatherWords(rows, offset);
+  *low = HalfOfWord(words);
+  *high = HalfOfWord(WordBits(words, 16, 0xFFFFu));
+}
 inline PanelFloat PowerOfExponent(const PanelInt& e) {
   PanelFloat r;
   for (int i = 0; i < kPanelRows; ++i) {
@@ -106,20 +111,19 @@ inline Strip LoadStrip(RowPointers rows, int64_t offset, int s) {
   return r;
 }
 inline Strip ShiftRightAnd(Strip x, int shift, int mask) {
-  for (uint8_t& byte : x.v) byte = static_cast<uint8_t>((byte >> shift) & mask);
-  return x;
-}
-inline Strip ShiftLeft(Strip x, int shift) {
-  for (uint8_t& byte : x.v) byte = static_cast<uint8_t>(byte << shift);
+  for (uint8_t& byte : x.v) {
+    const int shifted = shift >= 0 ? byte >> shift : byte << -shift;
+    byte = static_cast<uint8_t>(shifted & mask);
+  }
   return x;
 }
 inline Strip Or(Strip x, const Strip& y) {
   for (int i = 0; i < 16; ++i) x.v[i] |= y.v[i];
   return x;
 }
-inline Strip ExpandBits(RowPointers rows, int64_t offset, int s, int value) {
+inline Strip ExpandBits(RowPointers rows, int64_t at, int half, int s, int value) {
   uint16_t bits;
-  memcpy(&bits, rows[s] + offset, 2);
+  memcpy(&bits, rows[s] + at + 2 * half, 2);
   Strip r;
   for (int i = 0; i < 16; ++i) r.v[i] = static_cast<uint8_t>(((bits >> i) & 1) != 0 ? value : 0);
   return r;

@@ -22,7 +22,8 @@ std::string_view StopReasonText(StopReason reason) {
 }
 
 absl::StatusOr<std::vector<float>> Prefill(ModelRunner& runner, absl::Span<const int32_t> tokens,
-                                           int64_t first, bool all) {
+                                           int64_t first, bool all,
+                                           const PrefillProgress& progress) {
   std::vector<float> logits;
   const auto ubatch = static_cast<size_t>(runner.options().ubatch);
   for (size_t at = 0; at < tokens.size(); at += ubatch) {
@@ -34,6 +35,9 @@ absl::StatusOr<std::vector<float>> Prefill(ModelRunner& runner, absl::Span<const
     }
     ASSIGN_OR_RETURN(const std::vector<float> rows, runner.Step(batch));
     logits.insert(logits.end(), rows.begin(), rows.end());
+    if (progress) {
+      progress(static_cast<int64_t>(at + count), static_cast<int64_t>(tokens.size()));
+    }
   }
   return logits;
 }
@@ -52,7 +56,8 @@ absl::StatusOr<GenerateResult> Generate(ModelRunner& runner, const Clock& clock,
   result.prompt_tokens = static_cast<int64_t>(prompt.size());
   runner.Truncate(0, 0);
   const Clock::TimePoint start = clock.Now();
-  ASSIGN_OR_RETURN(std::vector<float> logits, Prefill(runner, prompt, 0, false));
+  ASSIGN_OR_RETURN(std::vector<float> logits,
+                   Prefill(runner, prompt, 0, false, callbacks.progress));
   result.prompt_seconds = SecondsSince(clock, start);
   const Clock::TimePoint decode_start = clock.Now();
   int64_t position = result.prompt_tokens;

@@ -30,6 +30,9 @@ struct GenerateResult {
   double decode_seconds = 0;
 };
 
+// Called with prompt tokens done and in all, after each step.
+using PrefillProgress = std::function<void(int64_t done, int64_t total)>;
+
 struct GenerateCallbacks {
   // Chooses from a row of logits.
   std::function<absl::StatusOr<int32_t>(absl::Span<const float>)> choose;
@@ -37,13 +40,16 @@ struct GenerateCallbacks {
   std::function<bool(int32_t)> ends;
   // Called with each token as it comes; false stops. May be empty.
   std::function<bool(int32_t)> emit;
+  // While the prompt is fed. May be empty.
+  PrefillProgress progress;
 };
 
 // Feeds tokens [0, tokens.size()) of sequence 0 from position `first` on in steps of at most
 // ubatch. Returns the logits of the last token, or with `all` those of every token. The sequence
 // keeps its positions.
 absl::StatusOr<std::vector<float>> Prefill(ModelRunner& runner, absl::Span<const int32_t> tokens,
-                                           int64_t first, bool all);
+                                           int64_t first, bool all,
+                                           const PrefillProgress& progress = nullptr);
 
 // Empties sequence 0, feeds `prompt` and continues it by up to `count` tokens (negative: until the
 // text ends or the context is full). Errors: INVALID_ARGUMENT for an empty prompt, OUT_OF_RANGE for

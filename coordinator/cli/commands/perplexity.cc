@@ -16,6 +16,7 @@
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/progress_bar.h"
 #include "coordinator/engine/generator.h"
+#include "coordinator/sampling/sampler.h"
 
 namespace weft {
 namespace {
@@ -71,8 +72,10 @@ absl::Status ScoreChunk(ModelRunner& runner, absl::Span<const int32_t> tokens, i
     for (const BatchToken& token : batch) {
       if (!token.output) continue;
       const auto width = static_cast<size_t>(runner.n_vocab());
-      const double nll = NegativeLogLikelihood(
-          absl::MakeConstSpan(rows).subspan(row++ * width, width), tokens[token.position + 1]);
+      const absl::Span<const float> logits =
+          absl::MakeConstSpan(rows).subspan(row++ * width, width);
+      RETURN_IF_ERROR(CheckLogits(logits));
+      const double nll = NegativeLogLikelihood(logits, tokens[token.position + 1]);
       likelihood.sum += nll;
       likelihood.sum_squares += nll * nll;
       ++likelihood.count;

@@ -12,6 +12,7 @@
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 #include "coordinator/cli/commands/commands.h"
+#include "coordinator/cli/progress_bar.h"
 #include "coordinator/engine/generator.h"
 #include "coordinator/sampling/sampler.h"
 #include "coordinator/tokenizer/utf8_stream.h"
@@ -105,6 +106,11 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
     sampler.Accept(token);
     show(stream.Append(tokenizer->Piece(token, false)));
     return written.ok();
+  };
+  ProgressBar bar(context.clock, "reading the prompt", "tokens");
+  callbacks.progress = [&](int64_t done, int64_t total) {
+    bar.Update(done, total);
+    if (done == total) bar.Finish();  // before the first token
   };
   ASSIGN_OR_RETURN(const GenerateResult result,
                    Generate(session->runner(), context.clock, tokens, flags.count, callbacks));

@@ -17,7 +17,7 @@ stopping at the first that fails:
   clang-tidy      the sources that differ from main (on main itself: those of the last commit)
 
   --quick         only the stages format and release
-  --nightly       also: tests labelled `nightly`, clang-tidy on the whole tree, a minute of every
+  --nightly       also: tests labelled `nightly` or `asan_nightly`, clang-tidy on the whole tree, a minute of every
                   fuzz target, and tests/clean_root.sh (needs root and debootstrap)
   --fuzz SECONDS  only: every fuzz target for SECONDS
   --help          this text
@@ -130,7 +130,7 @@ check_skips() {
 }
 
 test_labelled() {
-  ctest --preset "$1" -j "$jobs" --no-tests=error -L "^$1\$"
+  ctest --preset "$1" -j "$jobs" --no-tests=error -L "^$2\$"
 }
 
 # Each target works on a copy of its corpus; what it finds stays in build/asan/fuzz/TARGET-found.
@@ -207,11 +207,13 @@ stage "skipped tests" check_skips
 [[ $mode != quick ]] || exit 0
 
 stage "asan build" build asan --target weft_asan_tests weft_fuzzers
-stage "asan tests" test_labelled asan
+stage "asan tests" test_labelled asan asan
 stage "fuzz" fuzz_all
 stage "tsan build" build tsan --target weft_tsan_tests
-stage "tsan tests" test_labelled tsan
+stage "tsan tests" test_labelled tsan tsan
 if [[ $mode == nightly ]]; then
+  stage "asan nightly build" build asan --target weft_asan_nightly_tests
+  stage "asan nightly tests" test_labelled asan asan_nightly
   stage "clang-tidy, whole tree" tidy_all
   stage "clean root" tests/clean_root.sh
 else

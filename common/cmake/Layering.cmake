@@ -24,12 +24,14 @@ endfunction()
 # Tests labelled `asan` or `tsan` are those that tests/run.sh builds and runs in the preset of that name.
 add_custom_target(weft_asan_tests)
 add_custom_target(weft_tsan_tests)
+add_custom_target(weft_asan_nightly_tests)
 add_custom_target(weft_fuzzers)
 
 # weft_add_test(NAME SOURCES ... [DEPS ...] [LABELS ...] [TIMEOUT seconds] [ARGS ...])
 #
 # A GoogleTest program registered with CTest under its own name. WEFT_TEST_DATA tells it where tests/data is.
-# LABELS: `asan` and `tsan` run it in that preset too, `nightly` leaves it out of the ordinary run.
+# LABELS: `asan` and `tsan` run it in that preset too, `asan_nightly` in the nightly run only; `nightly` leaves it out of
+# the ordinary run.
 function(weft_add_test NAME)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS;ARGS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -39,7 +41,7 @@ function(weft_add_test NAME)
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   add_test(NAME ${NAME} COMMAND ${NAME} ${ARG_ARGS})
-  foreach(label IN ITEMS asan tsan)
+  foreach(label IN ITEMS asan tsan asan_nightly)
     if(label IN_LIST ARG_LABELS)
       add_dependencies(weft_${label}_tests ${NAME})
     endif()

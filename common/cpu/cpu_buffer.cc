@@ -3,53 +3,15 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
-#include "common/base/status_macros.h"
+#include "common/device/host_buffer.h"
 
 namespace weft {
 namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
-
-// Host memory that someone else owns.
-class HostMemoryBuffer : public Buffer {
- public:
-  HostMemoryBuffer(BufferType& type, BufferUsage usage, uint8_t* data, int64_t bytes)
-      : type_(type), usage_(usage), data_(data), bytes_(bytes) {}
-
-  BufferType& type() const override { return type_; }
-  int64_t size() const override { return bytes_; }
-  BufferUsage usage() const override { return usage_; }
-  void* host_data() override { return data_; }
-
-  absl::Status Set(int64_t offset, const void* data, int64_t bytes) override {
-    RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
-    if (bytes > 0) std::memmove(data_ + offset, data, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-  absl::Status Get(int64_t offset, void* data, int64_t bytes) override {
-    RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
-    if (bytes > 0) std::memmove(data, data_ + offset, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-  absl::Status Fill(int64_t offset, uint8_t value, int64_t bytes) override {
-    RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
-    if (bytes > 0) std::memset(data_ + offset, value, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-
- protected:
-  uint8_t* data() const { return data_; }
-
- private:
-  BufferType& type_;
-  BufferUsage usage_;
-  uint8_t* data_;
-  int64_t bytes_;
-};
 
 // Memory for `bytes` > 0, or null; std::free gives it back. Whole huge pages from kHugePage on.
 uint8_t* Reserve(int64_t bytes) {
@@ -65,12 +27,12 @@ uint8_t* Reserve(int64_t bytes) {
 
 }  // namespace
 
-class CpuBufferType::AllocatedBuffer final : public HostMemoryBuffer {
+class CpuBufferType::AllocatedBuffer final : public HostBuffer {
  public:
   // `reserved` bytes were taken from the type and reserved at `data`.
   AllocatedBuffer(CpuBufferType& type, BufferUsage usage, uint8_t* data, int64_t bytes,
                   int64_t reserved)
-      : HostMemoryBuffer(type, usage, data, bytes), type_(type), reserved_(reserved) {}
+      : HostBuffer(type, usage, data, bytes), type_(type), reserved_(reserved) {}
   ~AllocatedBuffer() override {
     std::free(data());
     type_.used_bytes_.fetch_sub(reserved_);
@@ -116,7 +78,7 @@ absl::StatusOr<std::unique_ptr<Buffer>> CpuBufferType::Wrap(void* data, int64_t 
   if (bytes < 0 || (data == nullptr && bytes > 0)) {
     return absl::InvalidArgumentError(absl::StrCat(name_, ": cannot wrap ", bytes, " bytes"));
   }
-  return std::make_unique<HostMemoryBuffer>(*this, usage, static_cast<uint8_t*>(data), bytes);
+  return std::make_unique<HostBuffer>(*this, usage, static_cast<uint8_t*>(data), bytes);
 }
 
 }  // namespace weft

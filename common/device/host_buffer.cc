@@ -15,43 +15,35 @@ struct FreeAligned {
   void operator()(uint8_t* data) const { ::operator delete[](data, kAlignValue); }
 };
 
-class HostBuffer final : public Buffer {
+class OwnedHostBuffer final : public HostBuffer {
  public:
-  // `owned` is null for wrapped memory.
-  HostBuffer(BufferType& type, BufferUsage usage, uint8_t* data, int64_t bytes,
-             std::unique_ptr<uint8_t[], FreeAligned> owned)
-      : type_(type), usage_(usage), data_(data), bytes_(bytes), owned_(std::move(owned)) {}
-
-  BufferType& type() const override { return type_; }
-  int64_t size() const override { return bytes_; }
-  BufferUsage usage() const override { return usage_; }
-  void* host_data() override { return data_; }
-
-  absl::Status Set(int64_t offset, const void* data, int64_t bytes) override {
-    RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
-    if (bytes > 0) std::memmove(data_ + offset, data, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-  absl::Status Get(int64_t offset, void* data, int64_t bytes) override {
-    RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
-    if (bytes > 0) std::memmove(data, data_ + offset, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-  absl::Status Fill(int64_t offset, uint8_t value, int64_t bytes) override {
-    RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
-    if (bytes > 0) std::memset(data_ + offset, value, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
+  OwnedHostBuffer(BufferType& type, BufferUsage usage, int64_t bytes,
+                  std::unique_ptr<uint8_t[], FreeAligned> owned)
+      : HostBuffer(type, usage, owned.get(), bytes), owned_(std::move(owned)) {}
 
  private:
-  BufferType& type_;
-  BufferUsage usage_;
-  uint8_t* data_;
-  int64_t bytes_;
   std::unique_ptr<uint8_t[], FreeAligned> owned_;
 };
 
 }  // namespace
+
+absl::Status HostBuffer::Set(int64_t offset, const void* data, int64_t bytes) {
+  RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
+  if (bytes > 0) std::memmove(data_ + offset, data, static_cast<size_t>(bytes));
+  return absl::OkStatus();
+}
+
+absl::Status HostBuffer::Get(int64_t offset, void* data, int64_t bytes) {
+  RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
+  if (bytes > 0) std::memmove(data, data_ + offset, static_cast<size_t>(bytes));
+  return absl::OkStatus();
+}
+
+absl::Status HostBuffer::Fill(int64_t offset, uint8_t value, int64_t bytes) {
+  RETURN_IF_ERROR(CheckRange(*this, offset, bytes));
+  if (bytes > 0) std::memset(data_ + offset, value, static_cast<size_t>(bytes));
+  return absl::OkStatus();
+}
 
 int64_t HostBufferType::TensorBytes(const TensorLayout& layout) const {
   return ByteExtent(layout).value_or(0);
@@ -68,8 +60,7 @@ absl::StatusOr<std::unique_ptr<Buffer>> HostBufferType::Allocate(int64_t bytes, 
   if (owned == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat(name_, ": cannot allocate ", bytes, " bytes"));
   }
-  uint8_t* data = owned.get();
-  return std::make_unique<HostBuffer>(*this, usage, data, bytes, std::move(owned));
+  return std::make_unique<OwnedHostBuffer>(*this, usage, bytes, std::move(owned));
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>> HostBufferType::Wrap(void* data, int64_t bytes,
@@ -78,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Buffer>> HostBufferType::Wrap(void* data, int64_t
     return absl::InvalidArgumentError(
         absl::StrCat(name_, ": cannot wrap ", bytes, " bytes at a misaligned or null address"));
   }
-  return std::make_unique<HostBuffer>(*this, usage, static_cast<uint8_t*>(data), bytes, nullptr);
+  return std::make_unique<HostBuffer>(*this, usage, static_cast<uint8_t*>(data), bytes);
 }
 
 }  // namespace weft

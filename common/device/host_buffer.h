@@ -10,7 +10,32 @@
 
 namespace weft {
 
-// Tensors lie in it in their standard layout. Set and Get may overlap the buffer itself.
+// A buffer over host memory that outlives it. What owns its memory derives from this. Set and Get
+// may overlap the buffer itself.
+class HostBuffer : public Buffer {
+ public:
+  HostBuffer(BufferType& type, BufferUsage usage, uint8_t* data, int64_t bytes)
+      : type_(type), usage_(usage), data_(data), bytes_(bytes) {}
+
+  BufferType& type() const override { return type_; }
+  int64_t size() const override { return bytes_; }
+  BufferUsage usage() const override { return usage_; }
+  void* host_data() override { return data_; }
+  absl::Status Set(int64_t offset, const void* data, int64_t bytes) override;
+  absl::Status Get(int64_t offset, void* data, int64_t bytes) override;
+  absl::Status Fill(int64_t offset, uint8_t value, int64_t bytes) override;
+
+ protected:
+  uint8_t* data() const { return data_; }
+
+ private:
+  BufferType& type_;
+  BufferUsage usage_;
+  uint8_t* data_;
+  int64_t bytes_;
+};
+
+// Tensors lie in it in their standard layout.
 class HostBufferType final : public BufferType {
  public:
   // A cache line, so that no line spans two tensors (spec A.9).

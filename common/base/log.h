@@ -24,8 +24,8 @@ class Logger {
   LogLevel level() const { return level_; }
 
  private:
-  // One write per line, so that lines of several threads do not mix. Newlines in `text` become
-  // spaces.
+  // One write per line, so that lines of several threads do not mix. `text` may hold words of files
+  // and flags: newlines become spaces, other control characters \xNN.
   void Write(LogLevel level, std::string_view text);
 
   std::string_view program_;

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -194,6 +196,16 @@ GgufWriter::~GgufWriter() {
 }
 
 absl::Status GgufWriter::OpenTemporary() {
+  // Renaming would put a file in the place of a device, a pipe or a link; only links are followed.
+  char* const resolved = realpath(path_.c_str(), nullptr);
+  if (resolved != nullptr) {
+    path_ = resolved;
+    free(resolved);
+    struct stat info = {};
+    if (stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+      return absl::InvalidArgumentError(absl::StrCat(path_, ": exists and is not a regular file"));
+    }
+  }
   // The name is unique among running processes; what a killed one left behind is taken over.
   const std::string name = absl::StrCat(path_, ".", getpid(), ".tmp");
   descriptor_ = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

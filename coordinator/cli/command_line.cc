@@ -52,7 +52,7 @@ std::vector<std::string> NormalizeArguments(int argc, const char* const* argv) {
 
 int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger& logger) {
   CommandContext context{clock, logger, nullptr};
-  CLI::App app("weft runs one large language model across your machines.", "weft");
+  CLI::App app("weft runs large language models from GGUF files.", "weft");
   app.require_subcommand(1);
   app.footer("Example: weft run -m models/shakespeare-q8_0.gguf -p \"ROMEO:\" -n 64");
   app.set_version_flag("--version", "weft " WEFT_VERSION);

@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlag
   if (flags.context < -1) {
     return absl::InvalidArgumentError(absl::StrCat("-c: context of ", flags.context, " tokens"));
   }
-  if (options.context > trained) {
+  if (options.context > trained && options.context <= kMaxContext) {
     logger.Warning(absl::StrCat("context of ", options.context, " tokens is beyond the ", trained,
                                 " that the model was trained for"));
   }

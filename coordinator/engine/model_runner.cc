@@ -49,11 +49,11 @@ absl::Status CheckOptions(const Model& model, const RunnerOptions& options) {
   const Hyperparameters& h = model.hyperparameters();
   if (options.context < 1 || options.context > kMaxContext) {
     return absl::InvalidArgumentError(
-        absl::StrCat("context of ", options.context, " tokens, want 1 to ", kMaxContext));
+        absl::StrCat("-c: context of ", options.context, " tokens, want 1 to ", kMaxContext));
   }
   if (options.ubatch < 1 || options.ubatch > 65536) {
     return absl::InvalidArgumentError(
-        absl::StrCat("ubatch of ", options.ubatch, " tokens, want 1 to 65536"));
+        absl::StrCat("-ub: ubatch of ", options.ubatch, " tokens, want 1 to 65536"));
   }
   if (options.sequences < 1 || options.sequences > 4096) {
     return absl::InvalidArgumentError(

@@ -52,6 +52,7 @@ class Usage(unittest.TestCase):
         self.check_error(2, "spiral", "run", "-m", Q8, "-p", "x", "--isa", "spiral")
         self.check_error(2, "-ctk", "run", "-m", Q8, "-p", "x", "-ctk", "q4_k")
         self.check_error(2, "-t", "run", "-m", Q8, "-p", "x", "-t", "-3")
+        self.check_error(2, "-n", "run", "-m", Q8, "-p", "x", "-n", "-5")
         self.check_error(2, "repeat-penalty", "run", "-m", Q8, "-p", "x", "--repeat-penalty", "0")
         self.check_error(2, "token id", "eval", "-m", Q8, "--tokens", "1,two")
         self.check_error(2, "99999", "eval", "-m", Q8, "--tokens", "1,99999")
@@ -84,6 +85,41 @@ class Usage(unittest.TestCase):
             for size in [0, 3, 23, 24, 100, 5000, len(data) // 2, len(data) - 1]:
                 path.write_bytes(data[:size])
                 self.check_error(2, "cut.gguf", "run", "-m", path, "-p", "x")
+
+
+    def test_logits_never_go_over_the_model_or_into_a_pipe(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.gguf"
+            model.write_bytes(Q8.read_bytes())
+            link = pathlib.Path(folder) / "link.f32"
+            link.symlink_to(model)
+            pipe = pathlib.Path(folder) / "pipe"
+            os.mkfifo(pipe)
+            for target, text in ((model, "is the input file"), (link, "is the input file"), (pipe, "pipe"),
+                                 ("/dev/null", "not a regular file"), (folder, folder)):
+                result = weft("eval", "-m", model, "--tokens", "1,2", "--logits", target)
+                self.assertIn(result.returncode, (1, 2), (target, result.stderr))
+                self.assertIn(text, result.stderr)
+            self.assertEqual(model.read_bytes(), Q8.read_bytes())
+
+    def test_synth_never_replaces_what_is_not_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = pathlib.Path(folder) / "pipe"
+            os.mkfifo(pipe)
+            self.check_error(2, "not a regular file", "synth", pipe)
+            self.check_error(2, "not a regular file", "synth", folder)
+            self.assertTrue(pipe.is_fifo())
+
+    def test_inspect_refuses_what_run_refuses(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "lie.gguf"
+            data = Q8.read_bytes()
+            self.assertIn("weft can run it", weft("inspect", Q8).stdout)
+            path.write_bytes(data.replace(b"blk.2.ffn_up.weight", b"blk.2.ffn_xx.weight"))
+            self.check_error(2, "blk.2.ffn_up.weight", "run", "-m", path, "-p", "x")
+            out = weft("inspect", path).stdout
+            self.assertIn("weft cannot run it", out)
+            self.assertIn("blk.2.ffn_up.weight", out)
 
 
 class Run(unittest.TestCase):

@@ -1,17 +1,17 @@
 // weft eval: exact logits and greedy tokens of a list of token ids. This is how correctness is
 // checked.
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "coordinator/cli/commands/commands.h"
+#include "coordinator/cli/output_file.h"
 #include "coordinator/engine/generator.h"
 #include "coordinator/sampling/sampler.h"
 
@@ -46,16 +46,13 @@ absl::StatusOr<std::vector<int32_t>> ParseTokens(const std::string& text) {
 // Feeds the prompt in steps of ubatch and appends each step's logits to the file. Returns the last
 // row.
 absl::StatusOr<std::vector<float>> Feed(ModelRunner& runner, absl::Span<const int32_t> tokens,
-                                        std::FILE* out, const std::string& path) {
+                                        OutputFile* out) {
   std::vector<float> rows;
   const auto ubatch = static_cast<size_t>(runner.options().ubatch);
   for (size_t at = 0; at < tokens.size(); at += ubatch) {
     ASSIGN_OR_RETURN(rows, Prefill(runner, tokens.subspan(at, ubatch), static_cast<int64_t>(at),
                                    out != nullptr));
-    if (out != nullptr &&
-        std::fwrite(rows.data(), sizeof(float), rows.size(), out) != rows.size()) {
-      return absl::UnavailableError(absl::StrCat(path, ": cannot write"));
-    }
+    if (out != nullptr) RETURN_IF_ERROR(out->Write(rows.data(), rows.size() * sizeof(float)));
   }
   const auto width = static_cast<size_t>(runner.n_vocab());
   return std::vector<float>(rows.end() - static_cast<std::ptrdiff_t>(width), rows.end());
@@ -84,25 +81,24 @@ absl::Status Eval(const EvalFlags& flags, CommandContext& context) {
       const std::unique_ptr<LocalSession> session,
       LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger));
   ModelRunner& runner = session->runner();
-  if (static_cast<int64_t>(tokens.size()) > runner.options().context) {
-    return absl::OutOfRangeError(absl::StrCat("--tokens: ", tokens.size(),
-                                              " tokens, the context holds ",
+  // The last greedy token need not fit: it is not fed.
+  const int64_t positions =
+      static_cast<int64_t>(tokens.size()) + std::max<int64_t>(flags.greedy - 1, 0);
+  if (positions > runner.options().context) {
+    return absl::OutOfRangeError(absl::StrCat("--tokens and --greedy: ", positions,
+                                              " positions, the context holds ",
                                               runner.options().context, "; raise -c"));
   }
-  std::FILE* out = nullptr;
-  const absl::Cleanup close = [&out] {
-    if (out != nullptr) std::fclose(out);
-  };
+  std::unique_ptr<OutputFile> out;
   if (!flags.logits_path.empty()) {
-    out = std::fopen(flags.logits_path.c_str(), "wb");
-    if (out == nullptr) {
-      return absl::ErrnoToStatus(errno, absl::StrCat(flags.logits_path, ": cannot create"));
+    std::vector<std::string> inputs;
+    for (int i = 0; i < session->file().file_count(); ++i) {
+      inputs.push_back(session->file().file(i).path());
     }
+    ASSIGN_OR_RETURN(out, OutputFile::Create(flags.logits_path, inputs));
   }
-  ASSIGN_OR_RETURN(std::vector<float> last, Feed(runner, tokens, out, flags.logits_path));
-  if (out != nullptr && std::fclose(std::exchange(out, nullptr)) != 0) {
-    return absl::UnavailableError(absl::StrCat(flags.logits_path, ": cannot write"));
-  }
+  ASSIGN_OR_RETURN(std::vector<float> last, Feed(runner, tokens, out.get()));
+  if (out != nullptr) RETURN_IF_ERROR(out->Finish());
   ASSIGN_OR_RETURN(
       const std::vector<int32_t> greedy,
       Greedy(runner, std::move(last), static_cast<int64_t>(tokens.size()), flags.greedy));

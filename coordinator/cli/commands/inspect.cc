@@ -214,7 +214,12 @@ void WriteText(const GgufFile& file, const InspectReport& report,
 absl::Status InspectFile(const std::string& path, const InspectOptions& options,
                          std::ostream& out) {
   ASSIGN_OR_RETURN(const auto file, GgufFile::Open(path));
-  const InspectReport report = MakeInspectReport(*file, options.supported_architectures);
+  InspectReport report = MakeInspectReport(*file, options.supported_architectures);
+  if (report.support.obstacles.empty() && options.find_obstacles) {
+    for (const std::string& obstacle : options.find_obstacles(*file)) {
+      report.support.obstacles.push_back(EscapedText(obstacle, kMaxPathBytes));
+    }
+  }
   std::optional<std::vector<InspectProblem>> problems;
   if (options.check) problems = FindDataProblems(*file);
   if (options.json) {

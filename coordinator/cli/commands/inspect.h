@@ -2,11 +2,13 @@
 // asked to check data.
 #pragma once
 
+#include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/gguf/gguf_file.h"
 
 namespace weft {
 
@@ -14,6 +16,9 @@ struct InspectOptions {
   bool json = false;
   bool check = false;  // read all tensor data and look for scales that are not finite
   std::vector<std::string> supported_architectures;
+  // More reasons why weft cannot run the file, one line each; asked when there is none so far. May
+  // be empty.
+  std::function<std::vector<std::string>(const GgufFile&)> find_obstacles;
 };
 
 // Writes a report on the model at `path` (one file, or any part of a split set) to `out`: metadata

@@ -3,10 +3,13 @@
 #include <memory>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/commands/inspect.h"
+#include "coordinator/models/model.h"
 #include "coordinator/models/model_registry.h"
+#include "coordinator/tokenizer/tokenizer.h"
 
 namespace weft {
 namespace {
@@ -16,8 +19,24 @@ struct InspectFlags {
   InspectOptions options;
 };
 
+// What `weft run` would refuse the file for, before it loads anything.
+std::vector<std::string> FindObstacles(const GgufFile& file) {
+  std::vector<std::string> obstacles;
+  const absl::StatusOr<std::unique_ptr<Model>> model = Model::Create(file);
+  if (!model.ok()) obstacles.emplace_back(model.status().message());
+  const absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::Create(file.metadata());
+  if (!tokenizer.ok()) {
+    obstacles.emplace_back(tokenizer.status().message());
+  } else if (model.ok() && (*tokenizer)->vocabulary_size() > (*model)->hyperparameters().n_vocab) {
+    obstacles.push_back(absl::StrCat("the tokenizer has ", (*tokenizer)->vocabulary_size(),
+                                     " tokens, the model ", (*model)->hyperparameters().n_vocab));
+  }
+  return obstacles;
+}
+
 absl::Status Inspect(InspectFlags& flags) {
   flags.options.supported_architectures = ArchitectureNames();
+  flags.options.find_obstacles = FindObstacles;
   std::ostringstream out;
   const absl::Status status = InspectFile(flags.path, flags.options, out);
   RETURN_IF_ERROR(Print(out.str()));

@@ -76,6 +76,12 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
 
 absl::Status Run(RunFlags& flags, CommandContext& context) {
   RETURN_IF_ERROR(CheckSamplerOptions(flags.sampler));
+  if (flags.count < -1) {
+    return absl::InvalidArgumentError(absl::StrCat("-n: ", flags.count, " tokens, want >= -1"));
+  }
+  if (flags.seed < -1) {
+    return absl::InvalidArgumentError(absl::StrCat("--seed is ", flags.seed, ", want >= -1"));
+  }
   flags.sampler.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : std::random_device{}();
   ASSIGN_OR_RETURN(
       const std::unique_ptr<LocalSession> session,

@@ -92,6 +92,7 @@ absl::Status Eval(const EvalFlags& flags, CommandContext& context) {
   std::unique_ptr<OutputFile> out;
   if (!flags.logits_path.empty()) {
     std::vector<std::string> inputs;
+    inputs.reserve(static_cast<size_t>(session->file().file_count()));
     for (int i = 0; i < session->file().file_count(); ++i) {
       inputs.push_back(session->file().file(i).path());
     }

@@ -38,7 +38,7 @@ absl::Status Inspect(InspectFlags& flags) {
   flags.options.supported_architectures = ArchitectureNames();
   flags.options.find_obstacles = FindObstacles;
   std::ostringstream out;
-  const absl::Status status = InspectFile(flags.path, flags.options, out);
+  absl::Status status = InspectFile(flags.path, flags.options, out);
   RETURN_IF_ERROR(Print(out.str()));
   return status;
 }

@@ -130,7 +130,7 @@ WEFT_INLINE Strip ShiftRightAnd(Strip x, int shift, int mask) {
 WEFT_INLINE Strip Or(Strip x, Strip y) { return {_mm256_or_si256(x.v, y.v)}; }
 /* Byte i of a row is `value` where bit 16 * half + i of the 32 bits at `at` is set, else 0. */
 WEFT_INLINE Strip ExpandBits(RowPointers rows, int64_t at, int half, int s, int value) {
-  const auto first = static_cast<int64_t>(4 * s + 2 * half);
+  const auto first = int64_t{4} * s + 2 * half;
   const int64_t repeat = 0x0101010101010101;
   const __m256i bytes = _mm256_setr_epi64x(repeat * first, repeat * (first + 1), repeat * first,
                                            repeat * (first + 1));

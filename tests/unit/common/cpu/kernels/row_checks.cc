@@ -90,8 +90,7 @@ std::string CheckProducts(const KernelTable& table, uint64_t seed) {
       for (int round = 0; round < 4; ++round) {
         const int64_t rows = round == 0 ? 1 : random.Int(0, 35);
         const int64_t columns = round == 0 ? 1 : round == 1 ? 1 : random.Int(0, 13);
-        const std::string wrong =
-            CheckProduct(table, {format, k, rows, columns, round == 3}, random);
+        std::string wrong = CheckProduct(table, {format, k, rows, columns, round == 3}, random);
         if (!wrong.empty()) return wrong;
       }
     }

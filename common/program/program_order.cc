@@ -171,7 +171,7 @@ absl::Status OrderChecker::Copy(const CopyCommand& command) {
     return absl::InvalidArgumentError(
         absl::StrCat(NodeText(graph_, command.node), ": its places or size are others"));
   }
-  const absl::Status status = Produce(command.node);
+  absl::Status status = Produce(command.node);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(
       absl::StrCat(NodeText(graph_, command.node), ": ", status.message()));

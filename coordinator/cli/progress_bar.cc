@@ -24,7 +24,8 @@ std::string BytesText(double bytes) {
     bytes /= 1024;
     ++unit;
   }
-  return absl::StrFormat(unit == 0 ? "%.0f %s" : "%.2f %s", bytes, kUnits[unit]);
+  if (unit == 0) return absl::StrFormat("%.0f B", bytes);
+  return absl::StrFormat("%.2f %s", bytes, kUnits[unit]);
 }
 
 ProgressBar::ProgressBar(const Clock& clock, std::string label, std::string unit)

@@ -98,6 +98,7 @@ class ModelWriter {
 absl::Status WriteSyntheticModel(const SynthOptions& options) {
   ASSIGN_OR_RETURN(const SynthPlan plan, MakeSynthPlan(options.model));
   std::vector<GgufTensorSpec> specs;
+  specs.reserve(plan.tensors.size());
   for (const SynthTensor& tensor : plan.tensors) specs.push_back({tensor.name, tensor.layout});
   ASSIGN_OR_RETURN(const std::unique_ptr<GgufWriter> writer,
                    GgufWriter::Create(options.path, plan.metadata, std::move(specs)));

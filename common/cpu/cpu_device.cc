@@ -51,6 +51,7 @@ Support CheckExtents(const TensorLayout& layout) {
 CpuDevice::CpuDevice(const CpuDeviceOptions& options, int64_t limit_bytes,
                      const cpu::KernelTable* kernels, std::unique_ptr<ComputePool> pool)
     : name_(options.name),
+      host_(options.host),
       description_(absl::StrCat("processor, ", kernels->name, ", ", options.threads,
                                 options.threads == 1 ? " thread" : " threads")),
       kernels_(kernels),
@@ -73,6 +74,11 @@ absl::StatusOr<std::unique_ptr<CpuDevice>> CpuDevice::Create(const CpuDeviceOpti
   const int64_t limit =
       options.memory_limit_bytes > 0 ? options.memory_limit_bytes : PhysicalBytes();
   return std::unique_ptr<CpuDevice>(new CpuDevice(options, limit, kernels, std::move(pool)));
+}
+
+Support CpuDevice::Supports(const BufferType& type) const {
+  if (type.is_host() && type.device().host() == host_) return absl::OkStatus();
+  return CannotRead(*this, type);
 }
 
 DeviceMemory CpuDevice::memory() const {

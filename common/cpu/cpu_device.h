@@ -17,6 +17,7 @@ namespace weft {
 
 struct CpuDeviceOptions {
   std::string name = "cpu0";
+  std::string host = "local";
   int threads = 1;  // the launching thread included
   InstructionSet instruction_set = InstructionSet::kScalar;
   int64_t memory_limit_bytes = 0;  // 0: what the machine has
@@ -35,12 +36,13 @@ class CpuDevice final : public Device {
   const std::string& name() const override { return name_; }
   const std::string& description() const override { return description_; }
   DeviceKind kind() const override { return DeviceKind::kCpu; }
+  const std::string& host() const override { return host_; }
   DeviceMemory memory() const override;
   DeviceCapabilities capabilities() const override;
   BufferType& buffer_type() override { return buffer_type_; }
   Support Supports(const Graph& graph, NodeId id) const override;
-  // Any host memory: nothing but the address matters.
-  bool Supports(const BufferType& type) const override { return type.is_host(); }
+  // Any host memory of its machine: nothing but the address matters.
+  Support Supports(const BufferType& type) const override;
   bool Wants(const Graph& graph, NodeId id) const override;
   int64_t WorkspaceBytes(const Graph& graph, NodeId id) const override;
   absl::StatusOr<std::unique_ptr<Buffer>> WrapHostMemory(void* data, int64_t bytes,
@@ -57,6 +59,7 @@ class CpuDevice final : public Device {
             std::unique_ptr<ComputePool> pool);
 
   const std::string name_;
+  const std::string host_;
   const std::string description_;
   const cpu::KernelTable* kernels_;
   CpuBufferType buffer_type_;

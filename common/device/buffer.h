@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -35,6 +36,9 @@ class BufferType {
   virtual int64_t TensorBytes(const TensorLayout& layout) const = 0;
   // True: the processor can address it and tensors lie in it in their standard layout.
   virtual bool is_host() const = 0;
+  // How tensors lie in it, for people: "standard", or the name of a packing that only some devices
+  // read.
+  virtual std::string_view layout() const { return "standard"; }
   // Zero bytes give a valid empty buffer. Errors: RESOURCE_EXHAUSTED, never an abort.
   virtual absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes, BufferUsage usage) = 0;
 };

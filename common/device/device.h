@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,14 @@ struct DeviceCapabilities {
 struct DeviceMemory {
   int64_t free_bytes = 0;  // both 0: unknown
   int64_t total_bytes = 0;
+};
+
+// Batches that a device is good at, in tokens of a step; both ends included.
+struct BatchRange {
+  int64_t min = 1;
+  int64_t max = std::numeric_limits<int64_t>::max();
+  bool Contains(int64_t tokens) const { return min <= tokens && tokens <= max; }
+  friend bool operator==(const BatchRange&, const BatchRange&) = default;
 };
 
 // The answer of Supports: yes, or no with the reason.
@@ -107,20 +116,36 @@ class Backend {
   virtual absl::Status Synchronize() = 0;
 };
 
+// From how many tokens on a device asks for a node whose weight lies in host memory, if it does not
+// say otherwise.
+inline constexpr int64_t kDefaultOffloadBatch = 32;
+
+// The answer of a device that cannot use that memory, naming both, the packing and who reads it.
+Support CannotRead(const Device& device, const BufferType& type);
+
+// The batch of a node for that question: the columns of a product, tokens of a product by expert
+// and of rope, 0 for get_rows (never), else rows of the result (spec A.3).
+int64_t OffloadBatch(const Graph& graph, NodeId id);
+
 class Device {
  public:
   virtual ~Device() = default;
   virtual const std::string& name() const = 0;         // unique in the process
   virtual const std::string& description() const = 0;  // for people
   virtual DeviceKind kind() const = 0;
+  // The machine it is part of: "local", or the worker's name. Devices of one machine share its host
+  // memory.
+  virtual const std::string& host() const = 0;
   virtual DeviceMemory memory() const = 0;
   virtual DeviceCapabilities capabilities() const = 0;
   virtual BufferType& buffer_type() = 0;  // default memory
 
   // Can it run node `id` with sources of its own buffer types? A pure function of the node.
   virtual Support Supports(const Graph& graph, NodeId id) const = 0;
-  // Can its kernels read and write tensors in memory of that type directly?
-  virtual bool Supports(const BufferType& type) const = 0;
+  // Can its kernels read and write tensors in memory of that type directly? No with the reason.
+  virtual Support Supports(const BufferType& type) const = 0;
+  // The batches that it asks for (batch-mode split, spec B.14a).
+  virtual BatchRange preferred_batch() const { return {}; }
   // Would it like to run `id` although a weight of it lies in host memory and must be copied first?
   virtual bool Wants(const Graph& graph, NodeId id) const = 0;
   // Bytes of scratch memory that running `id` takes beside its tensors; for memory plans.

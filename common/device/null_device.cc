@@ -60,7 +60,10 @@ class NullDevice::NullBufferType final : public BufferType {
   int64_t TensorBytes(const TensorLayout& layout) const override {
     return ByteExtent(layout).value_or(0);
   }
-  bool is_host() const override { return false; }
+  bool is_host() const override {
+    return device_.options_.kind == DeviceKind::kCpu && device_.options_.layout == "standard";
+  }
+  std::string_view layout() const override { return device_.options_.layout; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes, BufferUsage usage) override {
     return device_.Allocate(bytes, usage);
   }
@@ -90,16 +93,26 @@ DeviceMemory NullDevice::memory() const {
   return {options_.memory_bytes - used_bytes_, options_.memory_bytes};
 }
 
-BufferType& NullDevice::buffer_type() { return *buffer_type_; }
+BufferType& NullDevice::buffer_type() {
+  return options_.shares_memory_of != nullptr ? options_.shares_memory_of->buffer_type()
+                                              : *buffer_type_;
+}
 
 Support NullDevice::Supports(const Graph& graph, NodeId id) const {
   return options_.supports ? options_.supports(graph, id) : absl::OkStatus();
 }
 
-bool NullDevice::Supports(const BufferType& type) const { return &type == buffer_type_.get(); }
+Support NullDevice::Supports(const BufferType& type) const {
+  if (&type == &const_cast<NullDevice*>(this)->buffer_type()) return absl::OkStatus();
+  const bool near = type.device().host() == options_.host;
+  if (near && type.is_host() && (options_.reads_host_memory || options_.kind == DeviceKind::kCpu)) {
+    return absl::OkStatus();
+  }
+  return CannotRead(*this, type);
+}
 
 bool NullDevice::Wants(const Graph& graph, NodeId id) const {
-  return options_.wants && options_.wants(graph, id);
+  return options_.offload_batch > 0 && OffloadBatch(graph, id) >= options_.offload_batch;
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>> NullDevice::Allocate(int64_t bytes, BufferUsage usage) {

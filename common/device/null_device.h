@@ -14,14 +14,23 @@ namespace weft {
 
 struct NullDeviceOptions {
   std::string name = "null";
+  std::string host = "local";
   DeviceKind kind = DeviceKind::kGpu;
+  DeviceCapabilities capabilities;
+  BatchRange preferred_batch;
   int64_t memory_bytes = int64_t{1} << 40;
   int64_t max_buffer_bytes = int64_t{1} << 40;
   int64_t alignment = 64;  // power of two, >= 64
-  // Which nodes it says it can run, and which it wants although a weight lies in host memory.
-  // Empty: all, and none.
+  // Whose memory it computes in: another NullDevice on the same machine, which outlives it. Null:
+  // its own.
+  Device* shares_memory_of = nullptr;
+  // Packing of its memory (BufferType::layout), and whether host memory of its machine is readable.
+  std::string layout = "standard";
+  bool reads_host_memory = false;
+  // Which nodes it says it can run. Empty: all.
   std::function<Support(const Graph&, NodeId)> supports;
-  std::function<bool(const Graph&, NodeId)> wants;
+  // Wants nodes of at least this batch although a weight lies in host memory; 0: never.
+  int64_t offload_batch = 0;
 };
 
 // The memory of a NullDevice: a range of addresses. Set, Fill and copies check their ranges and do
@@ -61,11 +70,13 @@ class NullDevice final : public Device {
   const std::string& name() const override { return options_.name; }
   const std::string& description() const override { return description_; }
   DeviceKind kind() const override { return options_.kind; }
+  const std::string& host() const override { return options_.host; }
   DeviceMemory memory() const override;
-  DeviceCapabilities capabilities() const override { return {}; }
+  DeviceCapabilities capabilities() const override { return options_.capabilities; }
+  BatchRange preferred_batch() const override { return options_.preferred_batch; }
   BufferType& buffer_type() override;
   Support Supports(const Graph& graph, NodeId id) const override;
-  bool Supports(const BufferType& type) const override;
+  Support Supports(const BufferType& type) const override;
   bool Wants(const Graph& graph, NodeId id) const override;
   int64_t WorkspaceBytes(const Graph&, NodeId) const override { return 0; }
   absl::StatusOr<std::unique_ptr<Buffer>> WrapHostMemory(void* data, int64_t bytes,

@@ -14,8 +14,8 @@ absl::Status CheckPlace(const Device& device, const GraphSlice& slice, NodeId id
   const TensorPlace& place = slice.places[static_cast<size_t>(Index(id))];
   if (place.buffer == nullptr) return bad("has no memory");
   const TensorLayout& layout = slice.graph->layout(id);
-  if (!device.Supports(place.buffer->type())) {
-    return bad(absl::StrCat("lies in ", place.buffer->type().name()));
+  if (const Support support = device.Supports(place.buffer->type()); !support.ok()) {
+    return bad(support.message());
   }
   const int64_t unit = GetDTypeInfo(layout.dtype).block_elements == 1
                            ? GetDTypeInfo(layout.dtype).block_bytes

@@ -69,8 +69,9 @@ class Graph {
 };
 
 // Checks a graph as if an enemy wrote it: ops known, arity and attribute types right, sources
-// earlier, layouts equal to what the table infers, views inside their roots, leaf ids in range and
-// unique per kind, sizes within int64_t. Errors: INVALID_ARGUMENT "node 12 (mul_mat 'blk.0.q'):
+// earlier, layouts equal to what the table infers, views inside their roots, leaf ids in range,
+// those of weights and caches unique, sizes within int64_t. Errors: INVALID_ARGUMENT "node 12
+// (mul_mat 'blk.0.q'):
 // ...".
 absl::Status VerifyGraph(const Graph& graph);
 

@@ -21,7 +21,10 @@ absl::Status CheckLeaf(const Node& node, std::set<std::pair<LeafKind, int32_t>>&
   if (leaf->kind > LeafKind::kPageTable || leaf->id < 0) {
     return absl::InvalidArgumentError(absl::StrCat("leaf id ", leaf->id));
   }
-  if (!seen.emplace(leaf->kind, leaf->id).second) {
+  // The host fills inputs and page tables: a copy on another device is a leaf of the same id. What
+  // is bound from outside is one tensor.
+  const bool bound = leaf->kind == LeafKind::kWeight || leaf->kind == LeafKind::kCache;
+  if (bound && !seen.emplace(leaf->kind, leaf->id).second) {
     return absl::InvalidArgumentError(absl::StrCat("leaf id ", leaf->id, " is used twice"));
   }
   ASSIGN_OR_RETURN(const TensorLayout packed, PackedLayout(node.layout.dtype, node.layout.ne));

@@ -20,10 +20,8 @@ absl::Status CheckBinding(const Slot& slot, const SlotBinding& binding, const De
   if (binding.buffer == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(what, " is bound to no buffer"));
   }
-  if (!device.Supports(binding.buffer->type())) {
-    return absl::InvalidArgumentError(absl::StrCat(what, " is bound to ",
-                                                   binding.buffer->type().name(), ", which ",
-                                                   device.name(), " cannot use"));
+  if (const Support support = device.Supports(binding.buffer->type()); !support.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": ", support.message()));
   }
   const absl::Status range = CheckRange(*binding.buffer, binding.offset, slot.bytes);
   if (!range.ok()) return absl::InvalidArgumentError(absl::StrCat(what, ": ", range.message()));

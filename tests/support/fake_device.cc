@@ -76,14 +76,15 @@ Support FakeDevice::Supports(const Graph& graph, NodeId id) const {
   return absl::OkStatus();
 }
 
-bool FakeDevice::Supports(const BufferType& type) const {
-  if (&type == buffer_type_.get()) return true;
+Support FakeDevice::Supports(const BufferType& type) const {
+  if (&type == buffer_type_.get()) return absl::OkStatus();
   const std::vector<std::string>& names = options_.accepted_buffer_types;
-  return std::find(names.begin(), names.end(), type.name()) != names.end();
+  if (std::find(names.begin(), names.end(), type.name()) != names.end()) return absl::OkStatus();
+  return CannotRead(*this, type);
 }
 
 bool FakeDevice::Wants(const Graph& graph, NodeId id) const {
-  return options_.wants_rows > 0 && RowCount(graph.layout(id)) >= options_.wants_rows;
+  return options_.offload_batch > 0 && OffloadBatch(graph, id) >= options_.offload_batch;
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>> FakeDevice::Allocate(int64_t bytes, BufferUsage usage) {

@@ -19,6 +19,8 @@ namespace weft {
 
 struct FakeDeviceOptions {
   std::string name = "fake0";
+  std::string host = "local";
+  BatchRange preferred_batch;
   uint64_t seed = 1;   // of the delays
   bool delays = true;  // false: runs its queue as fast as it can
   int64_t memory_bytes = int64_t{1} << 32;
@@ -33,8 +35,8 @@ struct FakeDeviceOptions {
   // Buffer types of other devices that it claims to use beside its own (by name); only for tests of
   // placement, its kernels refuse them.
   std::vector<std::string> accepted_buffer_types;
-  // Wants a node whose weight lies in host memory from this many rows on; 0: never.
-  int64_t wants_rows = 0;
+  // Wants a node whose weight lies in host memory from this batch on (OffloadBatch); 0: never.
+  int64_t offload_batch = 0;
   // Called on the backend's thread before each node; an error becomes the node's. For tests of
   // errors inside a step and for holding a stream at a point.
   std::function<absl::Status(const Graph&, NodeId)> before_node;
@@ -49,11 +51,13 @@ class FakeDevice final : public Device {
   const std::string& name() const override { return options_.name; }
   const std::string& description() const override { return description_; }
   DeviceKind kind() const override { return DeviceKind::kGpu; }
+  const std::string& host() const override { return options_.host; }
+  BatchRange preferred_batch() const override { return options_.preferred_batch; }
   DeviceMemory memory() const override;
   DeviceCapabilities capabilities() const override;
   BufferType& buffer_type() override;
   Support Supports(const Graph& graph, NodeId id) const override;
-  bool Supports(const BufferType& type) const override;
+  Support Supports(const BufferType& type) const override;
   bool Wants(const Graph& graph, NodeId id) const override;
   int64_t WorkspaceBytes(const Graph&, NodeId) const override { return 0; }
   absl::StatusOr<std::unique_ptr<Buffer>> WrapHostMemory(void* data, int64_t bytes,

@@ -84,7 +84,7 @@ TEST(CpuBufferTest, WrapHostMemory_IsTheSameMemoryAndNotCounted) {
   EXPECT_EQ(buffer->host_data(), memory.data());
   EXPECT_EQ(buffer->usage(), BufferUsage::kWeights);
   EXPECT_EQ(device->memory().free_bytes, kLimit);
-  EXPECT_TRUE(device->Supports(buffer->type()));
+  EXPECT_OK(device->Supports(buffer->type()));
   EXPECT_THAT(device->WrapHostMemory(nullptr, 1, BufferUsage::kAny),
               StatusIs(absl::StatusCode::kInvalidArgument, testing::_));
 }

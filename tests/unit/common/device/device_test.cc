@@ -123,7 +123,7 @@ TEST_F(SliceTest, BadPlaces_AreRefusedByName) {
       {{buffer_.get(), 2}, "misaligned offset 2"},
       {{buffer_.get(), 116}, "leave a buffer of 128"},
       {{buffer_.get(), -64}, "leave a buffer of 128"},
-      {{foreign.get(), 0}, "lies in other memory"},
+      {{foreign.get(), 0}, "cannot read other memory"},
   };
   const std::vector<TensorPlace> good = places_;
   for (const Case& c : cases) {
@@ -152,7 +152,7 @@ TEST(NullDevice, ConfiguredAnswers_AreGiven) {
   options.supports = [](const Graph& graph, NodeId id) {
     return graph.node(id).op == Op::kAdd ? absl::UnimplementedError("no sums") : absl::OkStatus();
   };
-  options.wants = [](const Graph& graph, NodeId id) { return graph.layout(id).ne[1] >= 32; };
+  options.offload_batch = 32;
   NullDevice device(std::move(options));
   GraphBuilder builder;
   const NodeId x = builder.Leaf(LeafKind::kInput, 0, DType::kF32, {4, 32, 1, 1}, "x");

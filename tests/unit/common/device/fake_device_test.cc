@@ -43,7 +43,7 @@ TEST(FakeDevice, Refusals_AreAnsweredWithAReason) {
   FakeDeviceOptions options;
   options.refused_ops = {Op::kAdd};
   options.refused_dtypes = {DType::kF16};
-  options.wants_rows = 2;
+  options.offload_batch = 2;
   options.accepted_buffer_types = {"host"};
   FakeDevice device(std::move(options));
   GraphBuilder builder;

@@ -193,7 +193,7 @@ TEST_F(SessionMemoryTest, Bindings_AreChecked) {
       {{{SlotKind::kCache, 0, nullptr, 0}}, "bound to no buffer"},
       {{{SlotKind::kCache, 0, cache_.get(), 8}}, "leave a buffer of 32 bytes"},
       {{{SlotKind::kCache, 0, cache_.get(), -8}}, "leave a buffer of 32 bytes"},
-      {{{SlotKind::kCache, 0, foreign.get(), 0}}, "which fake0 cannot use"},
+      {{{SlotKind::kCache, 0, foreign.get(), 0}}, "cannot read"},
       {{{SlotKind::kCache, 0, cache_.get(), 0}, {SlotKind::kCache, 0, cache_.get(), 0}}, "twice"},
       {{{SlotKind::kArena, 0, cache_.get(), 0}}, "only weights and caches"},
   };

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "coordinator/tokenizer/regular_expression.h"
+#include "common/regex/regular_expression.h"
 #include "coordinator/tokenizer/utf8.h"
 
 namespace weft {

@@ -1,15 +1,16 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "coordinator/tokenizer/regular_expression.h"
+#include "common/regex/regular_expression.h"
 
 #include <pcre2.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
-#include "coordinator/tokenizer/utf8.h"
+#include "common/base/utf8.h"
 
 namespace weft {
 namespace {
@@ -83,6 +84,11 @@ absl::StatusOr<Matcher> MakeMatcher(const pcre2_code* code, int64_t* steps) {
   return matcher;
 }
 
+// What a search may try and how deep it may nest before it gives up: a hundred times what sensible
+// expressions need on the longest tensor name.
+constexpr uint32_t kMaxSearchSteps = 200000;
+constexpr uint32_t kMaxSearchDepth = 10000;
+
 // Finds the first match in `piece` from `offset` on. Returns false if there is none.
 absl::StatusOr<bool> FindMatch(const pcre2_code* code, std::string_view piece, size_t offset,
                                const Matcher& matcher) {
@@ -111,7 +117,7 @@ absl::Status SplitPiece(const pcre2_code* code, std::string_view piece, const Ma
     if (bounds[1] <= bounds[0]) {
       // An empty match splits nothing.
       if (bounds[0] >= piece.size()) break;
-      offset = bounds[0] + DecodeUtf8(piece, bounds[0]).bytes;
+      offset = bounds[0] + std::max<size_t>(1, Utf8SequenceLength(piece.substr(bounds[0])));
       continue;
     }
     if (bounds[0] > done) out->push_back(piece.substr(done, bounds[0] - done));
@@ -137,7 +143,8 @@ RegularExpression::~RegularExpression() = default;
 
 absl::StatusOr<std::unique_ptr<RegularExpression>> RegularExpression::Create(
     std::string_view expression, RegularExpressionMode mode) {
-  const std::string expanded = ExpandWhiteSpace(expression);
+  const bool search = mode == RegularExpressionMode::kSearch;
+  const std::string expanded = search ? std::string(expression) : ExpandWhiteSpace(expression);
   uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY;
   if (mode == RegularExpressionMode::kCountSteps) options |= PCRE2_AUTO_CALLOUT;
   int error_code = 0;
@@ -147,8 +154,9 @@ absl::StatusOr<std::unique_ptr<RegularExpression>> RegularExpression::Create(
   state->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expanded.data()), expanded.size(),
                                   options, &error_code, &error_offset, nullptr));
   if (state->code == nullptr) {
-    return absl::InternalError(absl::StrCat("regular expression '", expanded, "' at ", error_offset,
-                                            ": ", LibraryMessage(error_code)));
+    const std::string text = absl::StrCat("regular expression '", expanded, "' at ", error_offset,
+                                          ": ", LibraryMessage(error_code));
+    return search ? absl::InvalidArgumentError(text) : absl::InternalError(text);
   }
   // Where machine code is not to be had (other processors, hardened systems) pcre2_match()
   // interprets.
@@ -169,6 +177,19 @@ absl::StatusOr<std::vector<std::string_view>> RegularExpression::SplitAll(
     RETURN_IF_ERROR(SplitPiece(state_->code.get(), piece, matcher, &out));
   }
   return out;
+}
+
+absl::StatusOr<bool> RegularExpression::Contains(std::string_view text) const {
+  if (!IsUtf8(text)) return absl::InvalidArgumentError("text that is not UTF-8");
+  ASSIGN_OR_RETURN(const Matcher matcher, MakeMatcher(state_->code.get(), nullptr));
+  pcre2_set_match_limit(matcher.context.get(), kMaxSearchSteps);
+  pcre2_set_depth_limit(matcher.context.get(), kMaxSearchDepth);
+  const int code =
+      pcre2_match(state_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0,
+                  PCRE2_NO_UTF_CHECK, matcher.data.get(), matcher.context.get());
+  if (code == PCRE2_ERROR_NOMATCH) return false;
+  if (code < 0) return absl::ResourceExhaustedError(LibraryMessage(code));
+  return true;
 }
 
 }  // namespace weft

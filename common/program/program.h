@@ -21,8 +21,22 @@ enum class SlotKind : uint8_t {
   kWeight,     // id = weight id; bound before launch
   kCache,      // id = cache id; bound before launch
   kPageTable,  // id = table id; kept by the session, updated by the deltas of each step
-  kInput,      // id = input id; allocated by the instance, filled from each step's inputs
-  kArena,      // id = device index; allocated by the instance: intermediate results
+  kInput,      // id = input id; allocated by the session, filled from each step's inputs
+  kArena,      // id = device position; allocated by the session: intermediate results
+  kCrossing,   // id = device position; as an arena, but allocated Program::copies times: results
+               // that other devices touch while the next step already runs on this one
+};
+
+// A device, bound by position.
+//
+// `memories` are positions of devices whose memory this one computes in, without a copy. Results
+// lie in that of memories[0]: the device itself, or a device whose buffer type it shares (an
+// accelerator beside a processor); then it has no slots of its own. The others it can only reach
+// directly.
+struct ProgramDevice {
+  std::string name;  // for people
+  std::vector<int32_t> memories;
+  friend bool operator==(const ProgramDevice&, const ProgramDevice&) = default;
 };
 
 // The kind of slot that a leaf of that kind lies in.
@@ -58,6 +72,27 @@ struct CopyCommand {
   int64_t bytes = 0;
   friend bool operator==(const CopyCommand&, const CopyCommand&) = default;
 };
+// Performs in part a `copy` node whose source is a weight leaf [k, m, n_expert, 1] in another
+// device's memory: moves only the experts that `ids` names, an I32 tensor in any device's memory.
+// Negative ids are padding; one of n_expert or more ends the step with INVALID_ARGUMENT. All users
+// of `node` are mul_mat_id with these ids, a replica (copy) of them or a view of those. The places
+// and the size are those of the nodes.
+struct CopyExpertsCommand {
+  NodeId node = kNoNode;
+  NodeId ids = kNoNode;
+  SlotPlace source;
+  SlotPlace ids_place;
+  SlotPlace destination;
+  int64_t bytes = 0;  // of the whole weight
+  friend bool operator==(const CopyExpertsCommand&, const CopyExpertsCommand&) = default;
+};
+// Shows a packed tensor that was computed to the host's observer (spec B.9), which may end the
+// step. Waits for all of this stream where the host has an observer, else costs nothing.
+struct ObserveCommand {
+  NodeId node = kNoNode;
+  int32_t tag = 0;  // for the observer
+  friend bool operator==(const ObserveCommand&, const ObserveCommand&) = default;
+};
 // Marks a point of this stream for others.
 struct RecordCommand {
   int32_t event = 0;
@@ -68,7 +103,8 @@ struct WaitCommand {
   int32_t event = 0;
   friend bool operator==(const WaitCommand&, const WaitCommand&) = default;
 };
-using Command = std::variant<ComputeCommand, CopyCommand, RecordCommand, WaitCommand>;
+using Command = std::variant<ComputeCommand, CopyCommand, RecordCommand, WaitCommand,
+                             CopyExpertsCommand, ObserveCommand>;
 
 // The commands of one device, run in order by its thread.
 struct Stream {
@@ -85,24 +121,29 @@ struct ProgramOutput {
 
 struct Program {
   Graph graph;
-  std::vector<std::string> devices;  // names, for people; bound by position
+  std::vector<ProgramDevice> devices;
   std::vector<Slot> slots;
   std::vector<SlotPlace> places;  // one per node of the graph
   std::vector<Stream> streams;
   std::vector<ProgramOutput> outputs;
   int32_t event_count = 0;
+  // How often crossing slots are there: 1, or kMaxStepsInFlight for a program whose steps overlap
+  // (a step starts on a device as soon as the one before has finished there). Then a device touches
+  // memory of another one only in crossing slots and weights.
+  int32_t copies = 1;
   friend bool operator==(const Program&, const Program&) = default;
 };
 
-// Checks a program as if an enemy wrote it: the graph (VerifyGraph), every place inside its slot
+// Checks a program as if an enemy wrote it: the graph (VerifyGraph); every place inside its slot
 // and aligned to 64 bytes for roots, leafs at the start of slots of their own kind and id, other
-// roots in arenas, views and writing ops where their roots are, weights and inputs never written,
-// one stream per device and only that stream writing its slots, each executed node in exactly one
-// compute or copy command, no tensor read before it is written (in stream order and across streams
-// by events) or after another was written over it, results over sources only where the op may run
-// in place, waits matched by exactly one record and no cycle between streams, copies equal to their
-// node, outputs placed, sizes bounded. Inputs are numbered from 0 without gaps. Errors:
-// INVALID_ARGUMENT naming stream, command and node.
+// roots in arenas or crossing slots, views and writing ops where their roots are; slots on devices
+// with memory of their own, inputs numbered from 0 without gaps and of one size per id; one stream
+// per device, which computes and writes in its device's memories only; weights, inputs and page
+// tables never written; each executed node in exactly one command; no tensor read before it is
+// written or after another was written over it; any two accesses to the same bytes, one of them a
+// write, ordered by a stream or by events; results over sources only where the op may run in place;
+// waits matched by exactly one record and no cycle between streams; copies equal to their node;
+// outputs placed; sizes bounded. Errors: INVALID_ARGUMENT naming stream, command and node.
 absl::Status VerifyProgram(const Program& program, const ProgramLimits& limits = {});
 
 }  // namespace weft

@@ -42,6 +42,12 @@ std::string CommandText(const Program& program, const Stream& stream, size_t com
   if (const auto* copy = std::get_if<CopyCommand>(&value)) {
     return absl::StrCat(text, " (", NodeText(program.graph, copy->node), ")");
   }
+  if (const auto* experts = std::get_if<CopyExpertsCommand>(&value)) {
+    return absl::StrCat(text, " (experts of ", NodeText(program.graph, experts->node), ")");
+  }
+  if (const auto* observe = std::get_if<ObserveCommand>(&value)) {
+    return absl::StrCat(text, " (observe ", NodeText(program.graph, observe->node), ")");
+  }
   const auto* record = std::get_if<RecordCommand>(&value);
   return absl::StrCat(text, record != nullptr ? " (record" : " (wait", " event ",
                       record != nullptr ? record->event : std::get<WaitCommand>(value).event, ")");
@@ -178,8 +184,10 @@ absl::Status ProgramInstance::PrepareCommand(const Command& command, Backend& ba
     prepared.bytes = copy->bytes;
   } else if (const auto* record = std::get_if<RecordCommand>(&command)) {
     prepared.event = record->event;
+  } else if (const auto* wait = std::get_if<WaitCommand>(&command)) {
+    prepared.event = wait->event;
   } else {
-    prepared.event = std::get<WaitCommand>(command).event;
+    return absl::UnimplementedError("this command");
   }
   return absl::OkStatus();
 }

@@ -33,28 +33,31 @@ class OrderChecker {
   absl::Status PlayStream(int32_t s);
   // False: the command must wait for an event that is not recorded yet.
   absl::StatusOr<bool> Play(const Command& command);
-  absl::Status Compute(const ComputeCommand& command);
-  absl::Status Copy(const CopyCommand& command);
-  absl::Status Record(const RecordCommand& command);
-  absl::StatusOr<bool> Wait(const WaitCommand& command);
+  absl::StatusOr<bool> Play(const ComputeCommand& command);
+  absl::StatusOr<bool> Play(const CopyCommand& command);
+  absl::StatusOr<bool> Play(const CopyExpertsCommand& command);
+  absl::StatusOr<bool> Play(const ObserveCommand& command);
+  absl::StatusOr<bool> Play(const RecordCommand& command);
+  absl::StatusOr<bool> Play(const WaitCommand& command);
 
-  absl::Status CheckNodeId(NodeId id) const;
-  // Marks `id` as listed; an error the second time.
-  absl::Status ListOnce(NodeId id);
-  // `id` is executed here and now: its sources are ready, its memory belongs to this stream.
-  absl::Status Produce(NodeId id);
-  absl::Status CheckReadable(NodeId id) const;
-  absl::Status CheckWritable(NodeId id) const;
+  // How a stream reaches a tensor: its kernels do, or a copy that moves bytes between memories.
+  enum class Reach { kDirect, kCopy };
+  // `id` is executed here and now: its sources are ready, its memory is this device's.
+  absl::Status Produce(NodeId id, Reach reach);
+  absl::Status Read(NodeId id, Reach reach);
+  absl::Status CheckReach(const Slot& slot, Reach reach) const;
+  absl::Status CheckWritten(NodeId id) const;
+  absl::Status Write(NodeId id);
   absl::Status CheckFinished() const;
-  int32_t HomeStream(NodeId id) const {
-    return stream_of_[program_.slots[program_.places[Index(id)].slot].device];
-  }
+  absl::Status CheckOutputs() const;
+  const Slot& SlotOf(NodeId id) const { return program_.slots[program_.places[Index(id)].slot]; }
+  int32_t HomeStream(NodeId id) const { return stream_of_[SlotOf(id).device]; }
 
   const Program& program_;
   const Graph& graph_;
   const std::vector<int32_t> stream_of_;
-  std::vector<NodeId> definer_;  // the leaf or executed node that a view shows
-  std::vector<bool> listed_;
+  const std::vector<NodeId> definers_;
+  std::vector<std::vector<bool>> reachable_;  // [device][device]: one of its memories
   std::vector<Producer> producers_;
   std::vector<VectorClock> clocks_;                   // per stream
   std::vector<std::optional<VectorClock>> recorded_;  // per event
@@ -69,17 +72,15 @@ OrderChecker::OrderChecker(const Program& program)
     : program_(program),
       graph_(program.graph),
       stream_of_(StreamOfDevice(program)),
-      listed_(graph_.nodes().size()),
+      definers_(Definers(graph_)),
       producers_(graph_.nodes().size()),
       recorded_(program.event_count),
       waiting_(program.event_count),
       next_(program.streams.size()),
       owners_(program) {
-  definer_.reserve(graph_.nodes().size());
-  for (int32_t i = 0; i < graph_.size(); ++i) {
-    const Node& node = graph_.node(NodeId{i});
-    const bool view = GetOpInfo(node.op).is_view;
-    definer_.push_back(view ? definer_[Index(node.sources[0])] : NodeId{i});
+  for (const ProgramDevice& device : program.devices) {
+    std::vector<bool>& reachable = reachable_.emplace_back(program.devices.size());
+    for (const int32_t memory : device.memories) reachable[memory] = true;
   }
   const size_t count = program.streams.size();
   clocks_.assign(count, VectorClock(count, kUnknown));
@@ -116,71 +117,37 @@ absl::Status OrderChecker::PlayStream(int32_t s) {
 }
 
 absl::StatusOr<bool> OrderChecker::Play(const Command& command) {
-  if (const auto* wait = std::get_if<WaitCommand>(&command)) return Wait(*wait);
-  if (const auto* compute = std::get_if<ComputeCommand>(&command)) {
-    RETURN_IF_ERROR(Compute(*compute));
-  } else if (const auto* copy = std::get_if<CopyCommand>(&command)) {
-    RETURN_IF_ERROR(Copy(*copy));
-  } else {
-    RETURN_IF_ERROR(Record(std::get<RecordCommand>(command)));
+  return std::visit([this](const auto& value) { return Play(value); }, command);
+}
+
+absl::StatusOr<bool> OrderChecker::Play(const ComputeCommand& command) {
+  for (const NodeId id : command.nodes) {
+    if (graph_.Executes(id)) RETURN_IF_ERROR(Produce(id, Reach::kDirect));
   }
   return true;
 }
 
-absl::Status OrderChecker::CheckNodeId(NodeId id) const {
-  if (Index(id) >= 0 && Index(id) < graph_.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("no node ", Index(id)));
+absl::StatusOr<bool> OrderChecker::Play(const CopyCommand& command) {
+  RETURN_IF_ERROR(Produce(command.node, Reach::kCopy));
+  return true;
 }
 
-absl::Status OrderChecker::ListOnce(NodeId id) {
-  RETURN_IF_ERROR(CheckNodeId(id));
-  if (listed_[Index(id)]) {
-    return absl::InvalidArgumentError(absl::StrCat(NodeText(graph_, id), " is listed twice"));
-  }
-  listed_[Index(id)] = true;
-  return absl::OkStatus();
-}
-
-absl::Status OrderChecker::Compute(const ComputeCommand& command) {
-  for (const NodeId id : command.nodes) {
-    RETURN_IF_ERROR(ListOnce(id));
-    if (!graph_.Executes(id)) continue;
-    const absl::Status status = Produce(id);
-    if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(NodeText(graph_, id), ": ", status.message()));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status OrderChecker::Copy(const CopyCommand& command) {
-  RETURN_IF_ERROR(ListOnce(command.node));
-  const Node& node = graph_.node(command.node);
-  if (node.op != Op::kCopy) {
+absl::StatusOr<bool> OrderChecker::Play(const CopyExpertsCommand& command) {
+  const absl::Status ids = Read(command.ids, Reach::kCopy);
+  if (!ids.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(NodeText(graph_, command.node), " is not a copy"));
+        absl::StrCat(NodeText(graph_, command.node), ": ", ids.message()));
   }
-  const NodeId source = node.sources[0];
-  if (graph_.layout(source).dtype != node.layout.dtype || !IsContiguous(graph_.layout(source))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(NodeText(graph_, command.node), " does more than move bytes"));
-  }
-  if (command.source != program_.places[Index(source)] ||
-      command.destination != program_.places[Index(command.node)] ||
-      command.bytes != *ByteExtent(node.layout)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(NodeText(graph_, command.node), ": its places or size are others"));
-  }
-  absl::Status status = Produce(command.node);
-  if (status.ok()) return status;
-  return absl::InvalidArgumentError(
-      absl::StrCat(NodeText(graph_, command.node), ": ", status.message()));
+  RETURN_IF_ERROR(Produce(command.node, Reach::kCopy));
+  return true;
 }
 
-absl::Status OrderChecker::Record(const RecordCommand& command) {
-  if (command.event < 0 || command.event >= program_.event_count) {
-    return absl::InvalidArgumentError(absl::StrCat("no event ", command.event));
-  }
+absl::StatusOr<bool> OrderChecker::Play(const ObserveCommand& command) {
+  RETURN_IF_ERROR(Read(command.node, Reach::kDirect));
+  return true;
+}
+
+absl::StatusOr<bool> OrderChecker::Play(const RecordCommand& command) {
   if (recorded_[command.event]) {
     return absl::InvalidArgumentError(absl::StrCat("event ", command.event, " is recorded twice"));
   }
@@ -188,13 +155,10 @@ absl::Status OrderChecker::Record(const RecordCommand& command) {
   std::vector<int32_t>& woken = waiting_[command.event];
   runnable_.insert(runnable_.end(), woken.begin(), woken.end());
   woken.clear();
-  return absl::OkStatus();
+  return true;
 }
 
-absl::StatusOr<bool> OrderChecker::Wait(const WaitCommand& command) {
-  if (command.event < 0 || command.event >= program_.event_count) {
-    return absl::InvalidArgumentError(absl::StrCat("no event ", command.event));
-  }
+absl::StatusOr<bool> OrderChecker::Play(const WaitCommand& command) {
   if (!recorded_[command.event]) {
     waiting_[command.event].push_back(stream_);
     return false;
@@ -205,27 +169,48 @@ absl::StatusOr<bool> OrderChecker::Wait(const WaitCommand& command) {
   return true;
 }
 
-absl::Status OrderChecker::Produce(NodeId id) {
-  const VectorClock& clock = clocks_[stream_];
+absl::Status OrderChecker::Produce(NodeId id, Reach reach) {
+  absl::Status status;
   for (const NodeId source : graph_.node(id).sources) {
-    RETURN_IF_ERROR(CheckReadable(source));
-    const absl::Status intact = owners_.Read(source, stream_, clock[stream_]);
-    if (!intact.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("source ", Index(source), " ", intact.message()));
-    }
+    status = Read(source, reach);
+    if (!status.ok()) break;
   }
-  RETURN_IF_ERROR(CheckWritable(id));
-  RETURN_IF_ERROR(owners_.Write(id, clock));
-  producers_[Index(id)] = {stream_, clock[stream_]};
+  if (status.ok()) status = Write(id);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(NodeText(graph_, id), ": ", status.message()));
+  }
+  producers_[Index(id)] = {stream_, clocks_[stream_][stream_]};
   return absl::OkStatus();
 }
 
-absl::Status OrderChecker::CheckReadable(NodeId id) const {
-  if (program_.places[Index(id)].slot < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("source ", Index(id), " has no memory"));
+absl::Status OrderChecker::Read(NodeId id, Reach reach) {
+  const auto why = [&]() -> absl::Status {
+    if (program_.places[Index(id)].slot < 0) return absl::InvalidArgumentError("has no memory");
+    RETURN_IF_ERROR(CheckReach(SlotOf(id), reach));
+    RETURN_IF_ERROR(CheckWritten(id));
+    return owners_.Read(id, stream_, clocks_[stream_][stream_]);
+  }();
+  if (why.ok()) return why;
+  return absl::InvalidArgumentError(absl::StrCat("source ", Index(id), " ", why.message()));
+}
+
+absl::Status OrderChecker::CheckReach(const Slot& slot, Reach reach) const {
+  const int32_t device = program_.streams[stream_].device;
+  if (reach == Reach::kDirect && !reachable_[device][slot.device]) {
+    return absl::InvalidArgumentError(absl::StrCat("lies in memory of device ", slot.device,
+                                                   ", which device ", device, " cannot reach"));
   }
-  const NodeId definer = definer_[Index(id)];
+  // The other device may be a step ahead.
+  if (program_.copies > 1 && slot.device != device && slot.kind != SlotKind::kCrossing &&
+      slot.kind != SlotKind::kWeight) {
+    return absl::InvalidArgumentError(absl::StrCat("lies in memory of device ", slot.device,
+                                                   " outside crossing slots, and steps overlap"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OrderChecker::CheckWritten(NodeId id) const {
+  const NodeId definer = definers_[Index(id)];
   Producer producer = producers_[Index(definer)];
   if (const LeafAttributes* leaf = graph_.leaf(definer); leaf != nullptr) {
     if (leaf->kind == LeafKind::kWeight) return absl::OkStatus();
@@ -236,19 +221,21 @@ absl::Status OrderChecker::CheckReadable(NodeId id) const {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "source ", Index(id), " is not certain to be written",
+      "is not certain to be written",
       producer.stream == kUnknown ? "" : absl::StrCat(" by stream ", producer.stream)));
 }
 
-absl::Status OrderChecker::CheckWritable(NodeId id) const {
-  if (HomeStream(id) != stream_) {
-    return absl::InvalidArgumentError("writes memory of another device");
+absl::Status OrderChecker::Write(NodeId id) {
+  const Slot& slot = SlotOf(id);
+  const absl::Status reach = CheckReach(slot, Reach::kDirect);
+  if (!reach.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("its result ", reach.message()));
   }
-  const SlotKind kind = program_.slots[program_.places[Index(id)].slot].kind;
-  if (kind != SlotKind::kArena && kind != SlotKind::kCache) {
+  if (slot.kind != SlotKind::kArena && slot.kind != SlotKind::kCrossing &&
+      slot.kind != SlotKind::kCache) {
     return absl::InvalidArgumentError("writes a weight, an input or a page table");
   }
-  return absl::OkStatus();
+  return owners_.Write(id, clocks_[stream_]);
 }
 
 absl::Status OrderChecker::CheckFinished() const {
@@ -266,11 +253,19 @@ absl::Status OrderChecker::CheckFinished() const {
           absl::StrCat(NodeText(graph_, NodeId{i}), ": no command runs it"));
     }
   }
-  for (const ProgramOutput& output : program_.outputs) {
-    const absl::Status intact = owners_.CheckIntact(output.node);
-    if (intact.ok()) continue;
+  return CheckOutputs();
+}
+
+absl::Status OrderChecker::CheckOutputs() const {
+  const std::vector<int32_t> streams = StreamOfOutputs(program_);
+  for (size_t i = 0; i < streams.size(); ++i) {
+    const NodeId id = program_.outputs[i].node;
+    const absl::Status status = streams[i] < 0
+                                    ? absl::InvalidArgumentError("no stream hands it back")
+                                    : owners_.CheckIntact(id);
+    if (status.ok()) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("output, ", NodeText(graph_, output.node), ": ", intact.message()));
+        absl::StrCat("output ", i, ", ", NodeText(graph_, id), ": ", status.message()));
   }
   return absl::OkStatus();
 }

@@ -9,7 +9,10 @@ namespace weft {
 
 uint64_t ProgramHash(const Program& program) {
   // The text of the graph leaves out a few attributes; equality does not.
-  uint64_t hash = absl::HashOf(GraphText(program.graph), program.devices, program.event_count);
+  uint64_t hash = absl::HashOf(GraphText(program.graph), program.event_count, program.copies);
+  for (const ProgramDevice& device : program.devices) {
+    hash = absl::HashOf(hash, device.name, device.memories);
+  }
   for (const Slot& slot : program.slots) {
     hash = absl::HashOf(hash, static_cast<int>(slot.kind), slot.id, slot.device, slot.bytes);
   }

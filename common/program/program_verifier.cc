@@ -1,7 +1,9 @@
 // Sizes and places of a program, checked with the arithmetic of someone who expects the worst.
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
-#include <utility>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
@@ -37,11 +39,44 @@ absl::Status CheckCounts(const Program& program, const ProgramLimits& limits) {
   size_t commands = 0;
   for (const Stream& stream : program.streams) commands += stream.commands.size();
   RETURN_IF_ERROR(CheckCount("commands", commands, limits.commands));
-  for (const std::string& name : program.devices) {
-    RETURN_IF_ERROR(CheckCount("bytes in a device's name", name.size(), limits.name_bytes));
+  for (const ProgramDevice& device : program.devices) {
+    RETURN_IF_ERROR(CheckCount("bytes in a device's name", device.name.size(), limits.name_bytes));
   }
   for (const Node& node : program.graph.nodes()) {
     RETURN_IF_ERROR(CheckCount("bytes in a node's name", node.name.size(), limits.name_bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMemories(const Program& program, size_t device) {
+  const std::vector<int32_t>& memories = program.devices[device].memories;
+  if (memories.empty()) return absl::InvalidArgumentError("no memories");
+  std::vector<bool> seen(program.devices.size());
+  for (const int32_t memory : memories) {
+    if (memory < 0 || memory >= static_cast<int64_t>(seen.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("no device ", memory));
+    }
+    if (seen[memory]) return absl::InvalidArgumentError(absl::StrCat("memory ", memory, " twice"));
+    seen[memory] = true;
+    const std::vector<int32_t>& own = program.devices[memory].memories;
+    if (own.empty() || own[0] != memory) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("device ", memory, " has no memory of its own"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDevices(const Program& program) {
+  if (program.copies != 1 && program.copies != kMaxStepsInFlight) {
+    return Bad("program", absl::StrCat(program.copies, " copies, want 1 or ", kMaxStepsInFlight));
+  }
+  for (size_t d = 0; d < program.devices.size(); ++d) {
+    const absl::Status status = CheckMemories(program, d);
+    if (!status.ok()) return Bad(absl::StrCat("device ", d), status.message());
+    if (program.copies > 1 && program.devices[d].memories[0] != static_cast<int32_t>(d)) {
+      return Bad(absl::StrCat("device ", d), "steps cannot overlap where memory is shared");
+    }
   }
   return absl::OkStatus();
 }
@@ -61,61 +96,90 @@ absl::Status CheckStreams(const Program& program) {
   return absl::OkStatus();
 }
 
-// Two slots of one kind and id would bind one tensor twice; arenas may come in several pieces, and
-// a page table lies on each device that reads it.
-absl::Status CheckSlot(const Program& program, const Slot& slot, const ProgramLimits& limits,
-                       std::set<std::pair<SlotKind, int32_t>>& seen,
-                       std::set<std::pair<int32_t, int32_t>>& tables) {
-  if (slot.kind > SlotKind::kArena) return absl::InvalidArgumentError("unknown kind");
-  if (slot.device < 0 || slot.device >= static_cast<int64_t>(program.devices.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("no device ", slot.device));
-  }
-  if (slot.id < 0) return absl::InvalidArgumentError(absl::StrCat("id ", slot.id));
-  const int64_t most = slot.kind == SlotKind::kPageTable ? limits.table_bytes : limits.slot_bytes;
-  if (slot.bytes < 0 || slot.bytes > most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(slot.bytes, " bytes, at most ", most, " are allowed"));
-  }
-  bool fresh = true;
-  if (slot.kind == SlotKind::kArena) {
-    if (slot.id != slot.device) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("arena ", slot.id, " on device ", slot.device));
-    }
-  } else if (slot.kind == SlotKind::kPageTable) {
-    fresh = tables.emplace(slot.id, slot.device).second;
-  } else {
-    fresh = seen.emplace(slot.kind, slot.id).second;
-  }
-  if (!fresh) return absl::InvalidArgumentError(absl::StrCat("id ", slot.id, " is used twice"));
-  return absl::OkStatus();
+bool AllocatedByDevice(SlotKind kind) {
+  return kind == SlotKind::kArena || kind == SlotKind::kCrossing;
 }
 
-absl::Status CheckSlots(const Program& program, const ProgramLimits& limits) {
-  std::set<std::pair<SlotKind, int32_t>> seen;
-  std::set<std::pair<int32_t, int32_t>> tables;
-  const std::vector<int32_t> stream_of = StreamOfDevice(program);
-  int64_t input_count = 0;
-  int64_t highest_input = -1;
-  int64_t input_bytes = 0;
-  for (size_t i = 0; i < program.slots.size(); ++i) {
-    const Slot& slot = program.slots[i];
-    const absl::Status status = CheckSlot(program, slot, limits, seen, tables);
-    if (!status.ok()) return Bad(absl::StrCat("slot ", i), status.message());
-    if (slot.kind == SlotKind::kWeight) continue;
-    if (stream_of[slot.device] < 0) {
-      return Bad(absl::StrCat("slot ", i), absl::StrCat("device ", slot.device, " has no stream"));
+class SlotChecker {
+ public:
+  SlotChecker(const Program& program, const ProgramLimits& limits)
+      : program_(program), limits_(limits), stream_of_(StreamOfDevice(program)) {}
+
+  absl::Status Check() {
+    for (size_t i = 0; i < program_.slots.size(); ++i) {
+      const absl::Status status = CheckSlot(program_.slots[i]);
+      if (!status.ok()) return Bad(absl::StrCat("slot ", i), status.message());
     }
-    if (slot.kind != SlotKind::kInput) continue;
-    ++input_count;
-    highest_input = std::max<int64_t>(highest_input, slot.id);
-    const std::optional<int64_t> sum = CheckedAdd(input_bytes, slot.bytes);
-    if (!sum || *sum > limits.step_input_bytes) return Bad("program", "its inputs are too large");
-    input_bytes = *sum;
+    if (highest_input_ + 1 != static_cast<int64_t>(input_bytes_of_.size())) {
+      return Bad("program", "input ids have gaps");
+    }
+    return absl::OkStatus();
   }
-  if (highest_input + 1 != input_count) return Bad("program", "input ids have gaps");
-  return absl::OkStatus();
-}
+
+ private:
+  absl::Status CheckSlot(const Slot& slot) {
+    if (slot.kind > SlotKind::kCrossing) return absl::InvalidArgumentError("unknown kind");
+    if (slot.device < 0 || slot.device >= static_cast<int64_t>(program_.devices.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("no device ", slot.device));
+    }
+    if (program_.devices[slot.device].memories[0] != slot.device) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("device ", slot.device, " has no memory of its own"));
+    }
+    if (slot.id < 0) return absl::InvalidArgumentError(absl::StrCat("id ", slot.id));
+    const int64_t most =
+        slot.kind == SlotKind::kPageTable ? limits_.table_bytes : limits_.slot_bytes;
+    if (slot.bytes < 0 || slot.bytes > most) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(slot.bytes, " bytes, at most ", most, " are allowed"));
+    }
+    RETURN_IF_ERROR(CheckIdentity(slot));
+    // These are filled, or have their pages copied, by the stream of their device.
+    const bool filled = slot.kind == SlotKind::kInput || slot.kind == SlotKind::kPageTable ||
+                        slot.kind == SlotKind::kCache;
+    if (filled && stream_of_[slot.device] < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("device ", slot.device, " has no stream"));
+    }
+    return slot.kind == SlotKind::kInput ? CheckInput(slot) : absl::OkStatus();
+  }
+
+  // Two slots of one kind and id would bind one tensor twice. What is allocated for a device may
+  // come in several pieces; inputs and page tables lie on each device that reads them.
+  absl::Status CheckIdentity(const Slot& slot) {
+    if (AllocatedByDevice(slot.kind)) {
+      if (slot.id == slot.device) return absl::OkStatus();
+      return absl::InvalidArgumentError(
+          absl::StrCat(slot.kind == SlotKind::kArena ? "arena " : "crossing slot ", slot.id,
+                       " on device ", slot.device));
+    }
+    const bool bound = slot.kind == SlotKind::kWeight || slot.kind == SlotKind::kCache;
+    if (seen_.emplace(slot.kind, slot.id, bound ? 0 : slot.device).second) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("id ", slot.id, " is used twice"));
+  }
+
+  absl::Status CheckInput(const Slot& slot) {
+    highest_input_ = std::max<int64_t>(highest_input_, slot.id);
+    const auto [known, fresh] = input_bytes_of_.emplace(slot.id, slot.bytes);
+    if (!fresh && known->second != slot.bytes) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", slot.id, " of ", slot.bytes,
+                                                     " bytes, elsewhere of ", known->second));
+    }
+    const std::optional<int64_t> sum = CheckedAdd(input_bytes_, fresh ? slot.bytes : 0);
+    if (!sum || *sum > limits_.step_input_bytes) {
+      return absl::InvalidArgumentError("the inputs are too large");
+    }
+    input_bytes_ = *sum;
+    return absl::OkStatus();
+  }
+
+  const Program& program_;
+  const ProgramLimits& limits_;
+  const std::vector<int32_t> stream_of_;
+  std::set<std::tuple<SlotKind, int32_t, int32_t>> seen_;  // kind, id, device where it counts
+  std::map<int32_t, int64_t> input_bytes_of_;
+  int64_t highest_input_ = -1;
+  int64_t input_bytes_ = 0;
+};
 
 absl::Status CheckLeafPlace(const Slot& slot, const SlotPlace& place, const LeafAttributes& leaf,
                             int64_t bytes) {
@@ -166,7 +230,7 @@ absl::Status CheckPlace(const Program& program, NodeId id) {
   if (const LeafAttributes* leaf = graph.leaf(id); leaf != nullptr) {
     return CheckLeafPlace(slot, place, *leaf, *extent);
   }
-  if (slot.kind != SlotKind::kArena) {
+  if (!AllocatedByDevice(slot.kind)) {
     return absl::InvalidArgumentError("a result lies outside the arenas");
   }
   return absl::OkStatus();
@@ -174,7 +238,6 @@ absl::Status CheckPlace(const Program& program, NodeId id) {
 
 absl::Status CheckOutputs(const Program& program, const ProgramLimits& limits) {
   int64_t total = 0;
-  const std::vector<int32_t> stream_of = StreamOfDevice(program);
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const std::string where = absl::StrCat("output ", i);
     const NodeId id = program.outputs[i].node;
@@ -184,7 +247,6 @@ absl::Status CheckOutputs(const Program& program, const ProgramLimits& limits) {
     const std::string node = absl::StrCat(where, ", ", NodeText(program.graph, id));
     const SlotPlace& place = program.places[Index(id)];
     if (place.slot < 0) return Bad(node, "has no memory");
-    if (stream_of[program.slots[place.slot].device] < 0) return Bad(node, "no stream to fetch it");
     const TensorLayout& layout = program.graph.layout(id);
     if (!IsContiguous(layout)) return Bad(node, "is not packed");
     const std::optional<int64_t> sum = CheckedAdd(total, *ByteExtent(layout));
@@ -196,18 +258,11 @@ absl::Status CheckOutputs(const Program& program, const ProgramLimits& limits) {
 
 }  // namespace
 
-std::vector<int32_t> StreamOfDevice(const Program& program) {
-  std::vector<int32_t> stream_of(program.devices.size(), -1);
-  for (size_t i = 0; i < program.streams.size(); ++i) {
-    stream_of[program.streams[i].device] = static_cast<int32_t>(i);
-  }
-  return stream_of;
-}
-
 absl::Status CheckProgramSizes(const Program& program, const ProgramLimits& limits) {
   RETURN_IF_ERROR(CheckCounts(program, limits));
+  RETURN_IF_ERROR(CheckDevices(program));
   RETURN_IF_ERROR(CheckStreams(program));
-  return CheckSlots(program, limits);
+  return SlotChecker(program, limits).Check();
 }
 
 absl::Status CheckProgramPlaces(const Program& program, const ProgramLimits& limits) {
@@ -222,6 +277,7 @@ absl::Status VerifyProgram(const Program& program, const ProgramLimits& limits) 
   RETURN_IF_ERROR(CheckProgramSizes(program, limits));
   RETURN_IF_ERROR(VerifyGraph(program.graph));
   RETURN_IF_ERROR(CheckProgramPlaces(program, limits));
+  RETURN_IF_ERROR(CheckProgramCommands(program, limits));
   return CheckProgramOrder(program);
 }
 

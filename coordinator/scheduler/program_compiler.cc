@@ -41,7 +41,7 @@ absl::StatusOr<CompiledProgram> CompileForDevice(const Graph& graph, const Devic
   result.arena_bytes = arena.bytes;
   result.arena_lower_bound = arena.lower_bound;
   Program& program = result.program;
-  program.devices = {device.name()};
+  program.devices = {{device.name(), {0}}};
   program.slots.push_back({SlotKind::kArena, 0, 0, std::max(arena.bytes, options.alignment)});
   program.places.resize(graph.size());
   ComputeCommand compute;

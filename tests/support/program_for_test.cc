@@ -18,7 +18,7 @@ class Compiler {
       : devices_(std::move(devices)) {
     program_.graph = graph;
     for (int32_t d = 0; d < device_count; ++d) {
-      program_.devices.push_back(absl::StrCat("device", d));
+      program_.devices.push_back({absl::StrCat("device", d), {d}});
       program_.streams.push_back({d, {}});
       program_.slots.push_back({SlotKind::kArena, d, d, 0});
     }

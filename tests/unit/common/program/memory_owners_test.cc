@@ -62,7 +62,7 @@ TEST(MemoryOwners, OverwrittenOutput_IsRefused) {
   program.places[Index(kRows)].offset = 64;
   EXPECT_THAT(VerifyProgram(program),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("output, node 1 (scale 'a'): is overwritten by node 4")));
+                       HasSubstr("output 1, node 1 (scale 'a'): is overwritten by node 4")));
 }
 
 // Device 1 copies `a`; then device 0 writes `b` over it.

@@ -88,7 +88,7 @@ constexpr HostileCase kTables[] = {
      "commands, at most"},
     {"long name", [](Program& p) { p.graph.mutable_node(kInputNode).name.assign(1000, 'x'); },
      "1000 bytes in a node's name"},
-    {"long device name", [](Program& p) { p.devices[0].assign(1000, 'x'); },
+    {"long device name", [](Program& p) { p.devices[0].name.assign(1000, 'x'); },
      "1000 bytes in a device's name"},
     {"stream without device", [](Program& p) { p.streams[1].device = 2; }, "stream 1: no device 2"},
     {"negative device", [](Program& p) { p.streams[1].device = -1; }, "stream 1: no device -1"},
@@ -113,7 +113,7 @@ constexpr HostileCase kSlots[] = {
        p.slots.push_back({SlotKind::kInput, 2, 0, int64_t{1} << 41});
        p.slots.push_back({SlotKind::kInput, 3, 0, int64_t{1} << 41});
      },
-     "inputs are too large"},
+     "the inputs are too large"},
     {"huge table",
      [](Program& p) {
        p.slots.push_back({SlotKind::kPageTable, 0, 0, int64_t{1} << 40});
@@ -131,7 +131,7 @@ constexpr HostileCase kSlots[] = {
     {"gap in inputs", [](Program& p) { p.slots[kInput0].id = 7; }, "input ids have gaps"},
     {"no stream for a cache",
      [](Program& p) {
-       p.devices.push_back("idle");
+       p.devices.push_back({"idle", {2}});
        p.slots.push_back({SlotKind::kCache, 9, 2, 64});
      },
      "slot 6: device 2 has no stream"},
@@ -234,7 +234,7 @@ constexpr HostileCase kCommands[] = {
        Commands(p, 1).push_back(RecordCommand{1});
        p.event_count = 2;
      },
-     "node 8 (scale 'result'): writes memory of another device"},
+     "node 8 (scale 'result'): source 7 lies in memory of device 1, which device 0 cannot reach"},
     {"missing wait", [](Program& p) { Drop<WaitCommand>(p, 1); },
      "stream 1, command 0: node 6 (copy 'replica'): source 2 is not certain to be written"},
     {"missing record", [](Program& p) { Drop<RecordCommand>(p, 0); },
@@ -269,6 +269,7 @@ constexpr HostileCase kCommands[] = {
      [](Program& p) {
        p.graph.mutable_node(kReplicaNode).sources = {kProductNode};
        p.slots[kInput0].device = 1;
+       p.devices[0].memories = {0, 1};
      },
      "source 0 is not certain to be written by stream 1"},
     {"written weight",
@@ -331,7 +332,7 @@ constexpr HostileCase kCopies[] = {
        Commands(p, 0).emplace_back(copy);
        p.streams[1].commands.clear();
      },
-     "writes memory of another device"},
+     "node 6 (copy 'replica'): its result lies in memory of device 1, which device 0 cannot"},
 };
 
 TEST(VerifyProgram, HostileCopies_AreRefused) { CheckHostile(kCopies); }

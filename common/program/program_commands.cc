@@ -1,0 +1,217 @@
+// What each command says about itself: nodes, events, places, sizes. Nothing about order.
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/program/program_checks.h"
+
+namespace weft {
+namespace {
+
+absl::Status Bad(const absl::AlphaNum& why) {
+  return absl::InvalidArgumentError(absl::StrCat(why));
+}
+
+// Views that select elements end a chain of replicas after so many; planners need one.
+constexpr int kMaxSelections = 8;
+
+class CommandChecker {
+ public:
+  CommandChecker(const Program& program, const ProgramLimits& limits)
+      : program_(program),
+        graph_(program.graph),
+        limits_(limits),
+        definers_(Definers(graph_)),
+        listed_(graph_.nodes().size()),
+        partial_(graph_.nodes().size()) {}
+
+  absl::Status Check() {
+    MarkPartial();
+    for (size_t s = 0; s < program_.streams.size(); ++s) {
+      const std::vector<Command>& commands = program_.streams[s].commands;
+      for (size_t i = 0; i < commands.size(); ++i) {
+        const absl::Status status =
+            std::visit([this](const auto& command) { return CheckCommand(command); }, commands[i]);
+        if (status.ok()) continue;
+        return Bad(absl::StrCat("stream ", s, ", command ", i, ": ", status.message()));
+      }
+    }
+    for (const ProgramOutput& output : program_.outputs) {
+      if (partial_[Index(output.node)]) return At(output.node, " is an output, but copied in part");
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void MarkPartial() {
+    for (const Stream& stream : program_.streams) {
+      for (const Command& command : stream.commands) {
+        const auto* experts = std::get_if<CopyExpertsCommand>(&command);
+        if (experts != nullptr && CheckNodeId(experts->node).ok()) {
+          partial_[Index(experts->node)] = true;
+        }
+      }
+    }
+  }
+  absl::Status CheckNodeId(NodeId id) const {
+    if (Index(id) >= 0 && Index(id) < graph_.size()) return absl::OkStatus();
+    return Bad(absl::StrCat("no node ", Index(id)));
+  }
+  absl::Status At(NodeId id, const absl::AlphaNum& why) const {
+    return Bad(absl::StrCat(NodeText(graph_, id), why));
+  }
+  absl::Status ListOnce(NodeId id) {
+    RETURN_IF_ERROR(CheckNodeId(id));
+    if (listed_[Index(id)]) return At(id, " is listed twice");
+    listed_[Index(id)] = true;
+    return absl::OkStatus();
+  }
+  absl::Status CheckEvent(int32_t event) const {
+    if (event >= 0 && event < program_.event_count) return absl::OkStatus();
+    return Bad(absl::StrCat("no event ", event));
+  }
+
+  absl::Status CheckCommand(const ComputeCommand& command) {
+    for (const NodeId id : command.nodes) RETURN_IF_ERROR(ListOnce(id));
+    return absl::OkStatus();
+  }
+  absl::Status CheckCommand(const RecordCommand& command) { return CheckEvent(command.event); }
+  absl::Status CheckCommand(const WaitCommand& command) { return CheckEvent(command.event); }
+  absl::Status CheckCommand(const CopyCommand& command) {
+    return CheckCopy(command.node, command.source, command.destination, command.bytes);
+  }
+  absl::Status CheckCommand(const CopyExpertsCommand& command);
+  absl::Status CheckCommand(const ObserveCommand& command);
+
+  absl::Status CheckCopy(NodeId id, const SlotPlace& source_place, const SlotPlace& destination,
+                         int64_t bytes);
+  absl::Status CheckExperts(const CopyExpertsCommand& command);
+  absl::Status CheckUsers(const CopyExpertsCommand& command);
+  // `ids` names no expert that `all` does not: it is `all`, a replica of it, or part of one.
+  bool IsPartOf(NodeId ids, NodeId all);
+
+  const std::vector<NodeId>& UsersOf(NodeId id);
+  // The tensor whose elements `id` holds, all of them: through copies and views that keep each.
+  NodeId OriginOf(NodeId id);
+
+  const Program& program_;
+  const Graph& graph_;
+  const ProgramLimits& limits_;
+  const std::vector<NodeId> definers_;
+  std::vector<bool> listed_;
+  std::vector<bool> partial_;               // copied by their experts
+  std::vector<std::vector<NodeId>> users_;  // of each node; made when first asked for
+  std::vector<NodeId> origins_;             // likewise
+};
+
+absl::Status CommandChecker::CheckCopy(NodeId id, const SlotPlace& source_place,
+                                       const SlotPlace& destination, int64_t bytes) {
+  RETURN_IF_ERROR(ListOnce(id));
+  const Node& node = graph_.node(id);
+  if (node.op != Op::kCopy) return At(id, " is not a copy");
+  const NodeId source = node.sources[0];
+  if (graph_.layout(source).dtype != node.layout.dtype || !IsContiguous(graph_.layout(source))) {
+    return At(id, " does more than move bytes");
+  }
+  if (source_place != program_.places[Index(source)] || destination != program_.places[Index(id)] ||
+      bytes != *ByteExtent(node.layout)) {
+    return At(id, ": its places or size are others");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CommandChecker::CheckCommand(const CopyExpertsCommand& command) {
+  RETURN_IF_ERROR(CheckCopy(command.node, command.source, command.destination, command.bytes));
+  RETURN_IF_ERROR(CheckNodeId(command.ids));
+  RETURN_IF_ERROR(CheckExperts(command));
+  return CheckUsers(command);
+}
+
+absl::Status CommandChecker::CheckExperts(const CopyExpertsCommand& command) {
+  const NodeId source = graph_.node(command.node).sources[0];
+  const LeafAttributes* leaf = graph_.leaf(source);
+  if (leaf == nullptr || leaf->kind != LeafKind::kWeight || graph_.layout(source).ne[3] != 1) {
+    return At(command.node, " is not a copy of a weight of experts");
+  }
+  if (command.source.slot < 0 || command.destination.slot < 0) {
+    return At(command.node, " has no memory");
+  }
+  if (program_.slots[command.source.slot].device ==
+      program_.slots[command.destination.slot].device) {
+    return At(command.node, " lies in the same memory as its source");
+  }
+  const TensorLayout& ids = graph_.layout(command.ids);
+  if (ids.dtype != DType::kI32) return At(command.ids, " names no experts, it is not I32");
+  if (command.ids_place != program_.places[Index(command.ids)] || command.ids_place.slot < 0) {
+    return At(command.ids, ": the place of the ids is another");
+  }
+  if (*ByteExtent(ids) > limits_.step_input_bytes) return At(command.ids, " is too large");
+  return absl::OkStatus();
+}
+
+absl::Status CommandChecker::CheckUsers(const CopyExpertsCommand& command) {
+  for (const NodeId user : UsersOf(command.node)) {
+    const Node& node = graph_.node(user);
+    if (node.op != Op::kMulMatId || node.sources[0] != command.node ||
+        node.sources[1] == command.node || !IsPartOf(node.sources[2], command.ids)) {
+      return At(command.node, absl::StrCat(" has only the experts of node ", Index(command.ids),
+                                           ", but ", NodeText(graph_, user), " reads it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool CommandChecker::IsPartOf(NodeId ids, NodeId all) {
+  for (int i = 0; i <= kMaxSelections; ++i) {
+    if (ids == all || OriginOf(ids) == OriginOf(all)) return true;
+    ids = OriginOf(ids);
+    if (graph_.node(ids).op != Op::kView) return false;
+    ids = graph_.node(ids).sources[0];
+  }
+  return false;
+}
+
+const std::vector<NodeId>& CommandChecker::UsersOf(NodeId id) {
+  if (users_.empty()) {
+    users_.resize(graph_.nodes().size());
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      for (const NodeId source : graph_.node(NodeId{i}).sources) {
+        users_[Index(source)].push_back(NodeId{i});
+      }
+    }
+  }
+  return users_[Index(id)];
+}
+
+NodeId CommandChecker::OriginOf(NodeId id) {
+  for (int32_t i = static_cast<int32_t>(origins_.size()); i <= Index(id); ++i) {
+    const Node& node = graph_.node(NodeId{i});
+    const bool keeps_all = node.op == Op::kCopy || node.op == Op::kReshape ||
+                           node.op == Op::kPermute || node.op == Op::kTranspose;
+    const bool same = keeps_all && graph_.layout(node.sources[0]).dtype == node.layout.dtype;
+    origins_.push_back(same ? origins_[Index(node.sources[0])] : NodeId{i});
+  }
+  return origins_[Index(id)];
+}
+
+absl::Status CommandChecker::CheckCommand(const ObserveCommand& command) {
+  RETURN_IF_ERROR(CheckNodeId(command.node));
+  if (!graph_.Executes(definers_[Index(command.node)])) {
+    return At(command.node, " is not computed");
+  }
+  if (partial_[Index(command.node)]) return At(command.node, " is copied in part");
+  if (program_.places[Index(command.node)].slot < 0) return At(command.node, " has no memory");
+  if (!IsContiguous(graph_.layout(command.node))) return At(command.node, " is not packed");
+  if (*ByteExtent(graph_.layout(command.node)) > limits_.step_output_bytes) {
+    return At(command.node, " is too large to observe");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckProgramCommands(const Program& program, const ProgramLimits& limits) {
+  return CommandChecker(program, limits).Check();
+}
+
+}  // namespace weft

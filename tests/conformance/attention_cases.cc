@@ -46,7 +46,7 @@ void AddRope(uint64_t seed, std::vector<OpCase>& cases) {
 }
 
 void AddVariants(uint64_t seed, std::vector<OpCase>& cases) {
-  const auto add = [&](const std::string& name, AttentionShape shape) {
+  const auto add = [&](const std::string& name, const AttentionShape& shape) {
     cases.push_back(AttentionCase(absl::StrCat("attention ", name), shape, ++seed));
   };
   add("one key", {.positions = {0}});

@@ -112,6 +112,7 @@ TEST_P(BatchInvarianceTest, MulMatId_EveryType_ATokenAloneAndInCompany) {
 OpCase SomeTokens(const OpCase& whole, AttentionShape shape, const std::vector<size_t>& tokens,
                   uint64_t seed) {
   std::vector<int32_t> positions;
+  positions.reserve(tokens.size());
   for (const size_t token : tokens) positions.push_back(shape.positions[token]);
   shape.positions = positions;
   OpCase some = AttentionCase("some tokens", shape, seed);

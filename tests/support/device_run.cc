@@ -18,6 +18,7 @@ absl::StatusOr<std::unique_ptr<DeviceRun>> DeviceRun::Create(Device& device, con
   RETURN_IF_ERROR(run->Place());
   ASSIGN_OR_RETURN(run->backend_, device.OpenBackend(std::move(options)));
   std::vector<NodeId> nodes;
+  nodes.reserve(static_cast<size_t>(graph.size()));
   for (int32_t i = 0; i < graph.size(); ++i) nodes.push_back(NodeId{i});
   ASSIGN_OR_RETURN(run->executable_,
                    run->backend_->Prepare(GraphSlice{&graph, nodes, run->places_}));

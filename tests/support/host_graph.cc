@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/cpu/reference/evaluate_node.h"
 #include "common/cpu/reference/host_tensor.h"
 #include "common/tensor/quant/reference_codec.h"
@@ -50,8 +51,7 @@ void HostGraph::SetI32(NodeId id, absl::Span<const int32_t> values) {
 
 absl::Status HostGraph::Run() {
   for (int32_t i = 0; i < graph_.size(); ++i) {
-    const absl::Status status = EvaluateNode(graph_, NodeId{i}, data_);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(EvaluateNode(graph_, NodeId{i}, data_));
   }
   return absl::OkStatus();
 }

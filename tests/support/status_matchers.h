@@ -41,7 +41,10 @@ MATCHER(IsOk, "is OK") {
 // ASSERT_OK_AND_ASSIGN(const Graph graph, BuildGraph());
 #define ASSERT_OK_AND_ASSIGN(target, ...) \
   WEFT_ASSERT_OK_AND_ASSIGN_(WEFT_ASSERT_CONCAT_(status_or_, __LINE__), target, (__VA_ARGS__))
+// `target` is a declaration, `temporary` its helper's name: neither is an expression.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define WEFT_ASSERT_OK_AND_ASSIGN_(temporary, target, expression) \
   auto temporary = expression;                                    \
   ASSERT_TRUE(temporary.ok()) << temporary.status().ToString();   \
   target = *std::move(temporary)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -29,7 +29,7 @@ class TemporaryFolder {
   std::string File(std::string_view name) const { return path_ + "/" + std::string(name); }
   // Writes a file and returns its path.
   std::string Write(std::string_view name, std::string_view bytes) const {
-    const std::string path = File(name);
+    std::string path = File(name);
     std::ofstream(path, std::ios::binary).write(bytes.data(), bytes.size());
     return path;
   }

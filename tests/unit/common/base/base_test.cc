@@ -66,6 +66,7 @@ TEST(Mutex, Increments_AreNotLost) {
   Mutex mutex;
   int count = 0;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int j = 0; j < 1000; ++j) {

@@ -92,6 +92,7 @@ TEST(CpuBufferTest, WrapHostMemory_IsTheSameMemoryAndNotCounted) {
 TEST(CpuBufferTest, Allocate_FromSeveralThreads_KeepsTheCount) {
   const std::unique_ptr<CpuDevice> device = Open();
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 1; i < 200; ++i) {

@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/status_macros.h"
 #include "common/graph/graph_builder.h"
 #include "tests/support/device_run.h"
 #include "tests/support/status_matchers.h"
@@ -79,13 +80,11 @@ absl::Status Fill(DeviceRun& run, const Layer& layer) {
     // Small numbers in every format.
     const std::vector<uint8_t> bytes(
         static_cast<size_t>(ByteExtent(layer.graph.layout(NodeId{i})).value()), 0x11);
-    const absl::Status status = run.Set(NodeId{i}, bytes);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(run.Set(NodeId{i}, bytes));
   }
   for (const auto& [leaf, values] : layer.integers) {
-    const absl::Status status =
-        run.Set(leaf, {reinterpret_cast<const uint8_t*>(values.data()), values.size() * 4});
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(
+        run.Set(leaf, {reinterpret_cast<const uint8_t*>(values.data()), values.size() * 4}));
   }
   return absl::OkStatus();
 }
@@ -227,6 +226,7 @@ TEST(CpuDeviceTest, Launch_SteadyState_AllocatesNothing) {
     ASSERT_OK(Fill(*run, layer));
     ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Backend> backend, device->OpenBackend({}));
     std::vector<NodeId> nodes;
+    nodes.reserve(static_cast<size_t>(layer.graph.size()));
     for (int32_t i = 0; i < layer.graph.size(); ++i) nodes.push_back(NodeId{i});
     ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Executable> executable,
                          backend->Prepare({&layer.graph, nodes, run->places()}));

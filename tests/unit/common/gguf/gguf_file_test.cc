@@ -165,7 +165,7 @@ void CheckBadSets(const std::vector<BadSet>& table) {
 }
 
 TEST(GgufFile, BadSplitKeys_AreRefusedByName) {
-  const auto set = [](int part, const char* key, GgufValue value) {
+  const auto set = [](int part, const char* key, const GgufValue& value) {
     return [=](std::vector<PartSpec>& parts) { parts[part].metadata.Set(key, value); };
   };
   const auto no_split_keys = [](int part) {

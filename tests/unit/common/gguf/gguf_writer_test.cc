@@ -117,6 +117,7 @@ Model RandomModel(Random& random) {
 
 absl::Status WriteModel(const std::string& path, const Model& model) {
   std::vector<absl::Span<const uint8_t>> data;
+  data.reserve(model.data.size());
   for (const std::string& bytes : model.data) data.push_back(AsSpan(bytes));
   return WriteGgufFile(path, model.metadata, model.tensors, data);
 }
@@ -233,7 +234,7 @@ TEST(GgufWriter, WhatTheReaderWouldRefuse_IsRefused) {
   const TensorLayout good = *PackedLayout(DType::kF32, {4, 2, 1, 1});
   TensorLayout gaps = good;
   gaps.nb[1] = 32;
-  const auto with_tensors = [](std::vector<GgufTensorSpec> tensors) {
+  const auto with_tensors = [](const std::vector<GgufTensorSpec>& tensors) {
     return GgufHeaderBytes(GgufMetadata(), tensors);
   };
   const auto with_key = [](std::string key, GgufValue value) {

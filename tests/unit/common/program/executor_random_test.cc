@@ -14,6 +14,7 @@ void CheckCut(uint64_t seed, int device_count) {
   const Graph graph = MakeRandomGraph(random, 40);
   ASSERT_OK(VerifyGraph(graph));
   std::vector<int32_t> devices;
+  devices.reserve(static_cast<size_t>(graph.size()));
   for (int32_t i = 0; i < graph.size(); ++i) {
     devices.push_back(static_cast<int32_t>(random.Between(0, device_count - 1)));
   }

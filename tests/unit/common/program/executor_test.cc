@@ -41,12 +41,12 @@ class ExecutorTest : public ::testing::Test {
   // `hook` runs before each node of a device.
   using Hook = std::function<absl::Status(const Graph&, NodeId)>;
 
-  void Start(Hook on_first = nullptr, Hook on_second = nullptr) {
+  void Start(const Hook& on_first = nullptr, const Hook& on_second = nullptr) {
     for (int i = 0; i < 2; ++i) {
       FakeDeviceOptions options;
       options.name = i == 0 ? "fake0" : "fake1";
-      options.seed = static_cast<uint64_t>(i + 1);
-      options.before_node = i == 0 ? std::move(on_first) : std::move(on_second);
+      options.seed = static_cast<uint64_t>(i) + 1;
+      options.before_node = i == 0 ? on_first : on_second;
       fakes_.push_back(std::make_unique<FakeDevice>(std::move(options)));
     }
     LocalProgramHostOptions options;

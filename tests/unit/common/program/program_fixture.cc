@@ -29,6 +29,7 @@ std::vector<std::unique_ptr<FakeDevice>> MakeFakeDevices(int count, uint64_t see
 
 std::vector<Device*> Borrow(const std::vector<std::unique_ptr<FakeDevice>>& devices) {
   std::vector<Device*> borrowed;
+  borrowed.reserve(devices.size());
   for (const auto& device : devices) borrowed.push_back(device.get());
   return borrowed;
 }
@@ -55,6 +56,7 @@ std::vector<std::vector<uint8_t>> InputBytes(const Graph& graph, HostGraph& host
     by_id[leaf->id] = TensorBytes(graph, host, NodeId{i});
   }
   std::vector<std::vector<uint8_t>> inputs;
+  inputs.reserve(by_id.size());
   for (auto& [id, bytes] : by_id) inputs.push_back(std::move(bytes));
   return inputs;
 }

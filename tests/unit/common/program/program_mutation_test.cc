@@ -145,6 +145,7 @@ TEST(ProgramMutation, AnyChange_IsRefusedOrRunsSafely) {
     Random random(seed + i);
     const Graph graph = MakeRandomGraph(random, 15);
     std::vector<int32_t> devices;
+    devices.reserve(static_cast<size_t>(graph.size()));
     for (int32_t n = 0; n < graph.size(); ++n) {
       devices.push_back(static_cast<int32_t>(random.Between(0, 1)));
     }

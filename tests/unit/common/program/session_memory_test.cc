@@ -1,4 +1,5 @@
 // What the instances of a session share: page tables, arenas, caches, programs.
+#include <bit>
 #include <cstring>
 
 #include "common/graph/graph_builder.h"
@@ -16,6 +17,8 @@ std::vector<int32_t> Integers(const std::vector<uint8_t>& bytes) {
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
+
+int32_t FloatBits(float x) { return std::bit_cast<int32_t>(x); }
 
 // Hands back page table 0 of so many entries, and page 1 of cache 0 (4 pages of 2 floats).
 Program ShowTable(int64_t entries) {
@@ -63,7 +66,7 @@ class SessionMemoryTest : public ::testing::Test {
     input.step = step_ + 1;
     input.table_updates = std::move(updates);
     input.page_copies = std::move(copies);
-    const absl::Status status = host_->Launch(instance, input);
+    absl::Status status = host_->Launch(instance, input);
     if (status.ok()) ++step_;
     return status;
   }
@@ -119,8 +122,7 @@ TEST_F(SessionMemoryTest, PageCopy_HappensBeforeTheStepComputes) {
   ASSERT_OK_AND_ASSIGN(const InstanceId instance, Instantiate(1));
   ASSERT_OK(Launch(instance, {}, {{0, 3, 1, 8}}));
   ASSERT_OK_AND_ASSIGN(const StepOutput output, host_->Await(1, Soon()));
-  const float want[] = {6, 7};
-  EXPECT_EQ(std::memcmp(output.outputs[1].data(), want, 8), 0);
+  EXPECT_EQ(Integers(output.outputs[1]), (std::vector<int32_t>{FloatBits(6), FloatBits(7)}));
 }
 
 TEST_F(SessionMemoryTest, WrongPageCopies_AreRefused) {
@@ -154,8 +156,7 @@ TEST_F(SessionMemoryTest, CancelledStep_StillUpdatesTablesAndPages) {
   EXPECT_THAT(host_->Await(2, Soon()), StatusIs(absl::StatusCode::kCancelled, HasSubstr("step 2")));
   ASSERT_OK_AND_ASSIGN(const StepOutput output, host_->Await(3, Soon()));
   EXPECT_EQ(Integers(output.outputs[0]), (std::vector<int32_t>{1, 2}));
-  const float want[] = {6, 7};
-  EXPECT_EQ(std::memcmp(output.outputs[1].data(), want, 8), 0);
+  EXPECT_EQ(Integers(output.outputs[1]), (std::vector<int32_t>{FloatBits(6), FloatBits(7)}));
   host_.reset();
 }
 

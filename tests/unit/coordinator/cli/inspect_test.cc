@@ -27,6 +27,7 @@ GgufMetadata ModelMetadata() {
   metadata.Set("tokenizer.ggml.model", std::string("gpt2"));
   metadata.Set("tokenizer.ggml.pre", std::string("llama-bpe"));
   std::vector<std::string> tokens;
+  tokens.reserve(1000);
   for (int i = 0; i < 1000; ++i) tokens.push_back(absl::StrCat("token", i));
   metadata.Set("tokenizer.ggml.tokens", GgufArray(tokens));
   return metadata;

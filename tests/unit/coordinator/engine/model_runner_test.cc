@@ -33,7 +33,7 @@ struct Rig {
   SystemClock clock;
   std::unique_ptr<ModelRunner> runner;
 
-  absl::Status Start(const std::string& name, RunnerOptions options, int threads = 2) {
+  absl::Status Start(const std::string& name, const RunnerOptions& options, int threads = 2) {
     golden = ReadGoldenModel(TestDataFolder() + "/models/" + name);
     auto opened = GgufFile::Open(golden.model_path);
     if (!opened.ok()) return opened.status();

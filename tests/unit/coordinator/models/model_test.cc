@@ -96,7 +96,7 @@ struct BadFile {
 };
 
 TEST(Model, Create_BadFiles_NameTheCulprit) {
-  const auto set = [](const char* key, GgufValue value) {
+  const auto set = [](const char* key, const GgufValue& value) {
     return [key, value](EditableGguf& gguf) { gguf.metadata.Set(key, value); };
   };
   const std::vector<BadFile> files = {

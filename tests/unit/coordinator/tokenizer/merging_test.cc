@@ -26,6 +26,7 @@ using ::testing::HasSubstr;
 
 std::vector<std::string> Texts(const Vocabulary& vocabulary, const std::vector<TokenId>& ids) {
   std::vector<std::string> texts;
+  texts.reserve(ids.size());
   for (const TokenId id : ids) texts.emplace_back(vocabulary.text(id));
   return texts;
 }
@@ -180,6 +181,7 @@ TEST(BytePairTest, RandomMerges_SameAsThePlainDefinition) {
   Random random(seed);
   for (int round = 0; round < 100; ++round) {
     std::vector<std::string> merges;
+    merges.reserve(15);
     for (int i = 0; i < 15; ++i) {
       merges.push_back(
           absl::StrCat(RandomLetters(&random, 1, 3), " ", RandomLetters(&random, 1, 3)));

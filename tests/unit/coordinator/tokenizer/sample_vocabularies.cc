@@ -49,6 +49,7 @@ GgufMetadata MakeSentencePiece(const std::vector<std::string>& pieces,
 GgufMetadata MakeBytePair(const std::vector<std::string>& merges,
                           const std::vector<SampleToken>& more) {
   std::vector<SampleToken> tokens;
+  tokens.reserve(256 + merges.size() + more.size());
   for (int byte = 0; byte < 256; ++byte) {
     tokens.push_back({BytesToAlphabet(std::string(1, static_cast<char>(byte)))});
   }

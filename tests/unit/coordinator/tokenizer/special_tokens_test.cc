@@ -110,6 +110,7 @@ TEST(SpecialTokensTest, EqualTexts_TheLastIdIsUsed) {
 // The definition: for each token, longest first, search every raw fragment again and again.
 std::vector<TextFragment> PartitionPlainly(const Vocabulary& vocabulary, std::string_view text) {
   std::vector<TokenId> order;
+  order.reserve(static_cast<size_t>(vocabulary.size()));
   for (TokenId id = 0; id < vocabulary.size(); ++id) order.push_back(id);
   std::stable_sort(order.begin(), order.end(), [&](TokenId a, TokenId b) {
     return vocabulary.text(a).size() > vocabulary.text(b).size();

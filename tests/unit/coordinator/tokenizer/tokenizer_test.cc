@@ -343,6 +343,7 @@ TEST(TokenizerTest, StreamOfRandomTokens_IsTheRepairedText) {
   const auto tokenizer = Load(MakeBytePair({"a b"}));
   for (int round = 0; round < 500; ++round) {
     std::vector<TokenId> ids;
+    ids.reserve(12);
     for (int i = 0; i < 12; ++i) ids.push_back(static_cast<TokenId>(random.Between(0, 256)));
     Utf8Stream stream;
     std::string streamed;

@@ -84,7 +84,8 @@ double Weight(const BlockQ6_K& b, int e) {
   const uint8_t low = b.ql[64 * half + (part % 2) * 32 + l];
   const int high = (b.qh[32 * half + l] >> (2 * part)) & 3;
   const int code = (part < 2 ? low & 15 : low >> 4) + 16 * high - 32;
-  return HalfValue(b.d) * b.scales[e / 16] * code;
+  const int scale = b.scales[e / 16];
+  return HalfValue(b.d) * scale * code;
 }
 
 double Weight(const BlockIQ4_XS& b, int e) {

@@ -98,6 +98,8 @@ inline simde__m512i ShiftLeft16(simde__m512i x, unsigned count) {
 }  // namespace
 }  // namespace weft_simde
 
+// Intrinsics are named so: these macros give SIMDe's names other bodies.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 #undef _mm512_srli_epi16
 #undef _mm512_slli_epi16
 #undef _mm512_extractf32x8_ps
@@ -119,3 +121,4 @@ inline simde__m512i ShiftLeft16(simde__m512i x, unsigned count) {
 #define _mm512_slli_epi16 weft_simde::ShiftLeft16
 // SIMDe ignores a rounding mode that comes with _MM_FROUND_NO_EXC. The kernels only truncate.
 #define _mm512_roundscale_ps(x, rounding) weft_simde::Truncate(x)
+// NOLINTEND(bugprone-reserved-identifier)

@@ -162,7 +162,7 @@ TEST(AttentionTest, GroupedHeadsOverPages_MatchPlainFormula) {
   }
   ASSERT_OK_AND_ASSIGN(const std::vector<float> y, Attend(attention));
   for (size_t row = 0; row < 4; ++row) {  // token * 2 + head
-    const auto keys = static_cast<size_t>(attention.positions[row / 2] + 1);
+    const auto keys = static_cast<size_t>(attention.positions[row / 2]) + 1;
     double total = 0, first = 0, second = 0;
     for (size_t p = 0; p < keys; ++p) {
       const double weight = std::exp(attention.q[row * 2] * attention.keys[p * 2] +
@@ -177,7 +177,7 @@ TEST(AttentionTest, GroupedHeadsOverPages_MatchPlainFormula) {
 }
 
 TEST(AttentionTest, IndicesOutOfRange_AreErrors) {
-  const auto expect = [](Attention attention, const char* text) {
+  const auto expect = [](const Attention& attention, const char* text) {
     EXPECT_THAT(Attend(attention), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
   };
   Attention attention = Scored({1, 2});

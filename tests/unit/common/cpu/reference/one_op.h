@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/status_macros.h"
 #include "common/graph/graph_builder.h"
 #include "tests/support/host_graph.h"
 #include "tests/support/status_matchers.h"
@@ -62,8 +63,7 @@ class OneOp {
     absl::StatusOr<Graph> graph = std::move(builder).Finish();
     if (!graph.ok()) return graph.status();
     graph_ = *std::move(graph);
-    const absl::Status status = VerifyGraph(graph_);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(VerifyGraph(graph_));
     host_ = std::make_unique<HostGraph>(graph_);
     for (const auto& [id, values] : floats_) host_->SetF32(id, values);
     for (const auto& [id, values] : integers_) host_->SetI32(id, values);

@@ -29,12 +29,12 @@ int TwoBits(const uint8_t* qs, int index) {
 }
 
 float Q2K(const uint8_t* block, int index) {
-  const int pair = block[index / 16];
+  const int scale = block[index / 16] % 16;
+  const int minimum = block[index / 16] / 16;
   const float d = HalfAt(block + 80);
   const float dmin = HalfAt(block + 82);
   const int q = TwoBits(block + 16, index);
-  return d * static_cast<float>(pair % 16) * static_cast<float>(q) -
-         dmin * static_cast<float>(pair / 16);
+  return d * static_cast<float>(scale) * static_cast<float>(q) - dmin * static_cast<float>(minimum);
 }
 
 float Q3K(const uint8_t* block, int index) {

@@ -193,7 +193,9 @@ TEST(Dequantize, PlainTypes_KeepBits) {
   ASSERT_OK(Quantize(DType::kF32, source, absl::MakeSpan(row)));
   std::vector<float> values(5);
   ASSERT_OK(Dequantize(DType::kF32, row, absl::MakeSpan(values)));
-  EXPECT_EQ(std::memcmp(values.data(), source.data(), 20), 0);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(values[i]), std::bit_cast<uint32_t>(source[i])) << i;
+  }
   const std::vector<uint8_t> halves = {0x00, 0x3C, 0x01, 0x00, 0x00, 0xFC};
   values.resize(3);
   ASSERT_OK(Dequantize(DType::kF16, halves, absl::MakeSpan(values)));

@@ -11,6 +11,7 @@
 
 #include "common/tensor/quant/reference_codec.h"
 #include "gtest/gtest.h"
+#include "tests/support/golden_model.h"
 #include "tests/support/status_matchers.h"
 
 namespace weft {
@@ -67,17 +68,6 @@ std::vector<float> ReadFloats(const std::string& name) {
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
   return values;
-}
-
-double NormalizedError(const std::vector<float>& values, const std::vector<float>& source) {
-  double error = 0;
-  double total = 0;
-  for (size_t i = 0; i < source.size(); ++i) {
-    const double difference = static_cast<double>(values[i]) - static_cast<double>(source[i]);
-    error += difference * difference;
-    total += static_cast<double>(source[i]) * static_cast<double>(source[i]);
-  }
-  return error / total;
 }
 
 class GoldenQuants : public testing::TestWithParam<Golden> {

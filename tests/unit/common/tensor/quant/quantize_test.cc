@@ -11,6 +11,7 @@
 #include "common/tensor/quant/reference_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/golden_model.h"
 #include "tests/support/status_matchers.h"
 
 namespace weft {
@@ -42,17 +43,6 @@ std::vector<float> RoundTrip(DType dtype, const std::vector<float>& source) {
   EXPECT_OK(Dequantize(dtype, row, absl::MakeSpan(values)));
   EXPECT_TRUE(std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); }));
   return values;
-}
-
-double NormalizedError(const std::vector<float>& values, const std::vector<float>& source) {
-  double error = 0;
-  double total = 0;
-  for (size_t i = 0; i < source.size(); ++i) {
-    const double difference = static_cast<double>(values[i]) - static_cast<double>(source[i]);
-    error += difference * difference;
-    total += static_cast<double>(source[i]) * static_cast<double>(source[i]);
-  }
-  return error / total;
 }
 
 class EveryQuantizer : public testing::TestWithParam<Quality> {

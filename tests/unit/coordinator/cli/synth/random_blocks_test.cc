@@ -55,9 +55,10 @@ TEST_P(RandomBlocksOfType, ColumnMeans_AreZero) {
   ASSERT_OK(Dequantize(GetParam(), bytes, absl::MakeSpan(values)));
   for (int64_t column = 0; column < kColumns; ++column) {
     double sum = 0;
+    constexpr int64_t kTerms = kElements / kColumns;
     for (int64_t i = column; i < kElements; i += kColumns) sum += static_cast<double>(values[i]);
     // Six deviations of a mean of 1024.
-    EXPECT_NEAR(sum / (kElements / kColumns), 0.0, 6.0 / 32.0) << "column " << column;
+    EXPECT_NEAR(sum / kTerms, 0.0, 6.0 / 32.0) << "column " << column;
   }
 }
 

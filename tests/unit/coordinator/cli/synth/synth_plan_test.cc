@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
@@ -125,7 +126,7 @@ TEST(SynthPlan, Metadata_HasRequiredKeys) {
     const GgufMetadata& metadata = plan.metadata;
     EXPECT_EQ(*metadata.String("general.architecture"), architecture);
     const auto integer = [&](const std::string& key) {
-      const absl::StatusOr<int64_t> value = metadata.Integer(architecture + "." + key);
+      const absl::StatusOr<int64_t> value = metadata.Integer(absl::StrCat(architecture, ".", key));
       EXPECT_OK(value.status());
       return value.value_or(-1);
     };

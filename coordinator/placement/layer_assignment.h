@@ -1,0 +1,40 @@
+// Which device computes which layer (spec F.9, decisions 4 and 26).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/device/device.h"
+#include "coordinator/placement/placement_options.h"
+
+namespace weft {
+
+// Devices are positions in the scheduler's list.
+struct LayerAssignment {
+  std::vector<int32_t> layer_devices;  // that may hold layers, in list order
+  std::vector<int32_t> layers;         // n_layer + 1 entries: the last is the output layer
+  int64_t first_offloaded = 0;         // layers before it are left to a host's CPU
+  int32_t input_device = 0;            // the CPU of the host of the first layer
+  std::vector<std::string> remarks;    // what was asked for without effect
+};
+
+// The devices that may hold layers: GPUs, and the CPUs of workers that have no GPU; the last device
+// of the list (the coordinator's CPU) only where there is no other. Accelerators hold nothing.
+std::vector<int32_t> LayerDevices(absl::Span<Device* const> devices);
+
+// The CPU of the machine of `device`: the device itself if it is one, else the first of its host,
+// else the last of the list.
+int32_t HostCpu(absl::Span<Device* const> devices, int32_t device);
+
+// "w0.gpu0, w1.gpu0".
+std::string DeviceNames(absl::Span<Device* const> devices, absl::Span<const int32_t> which);
+
+// `devices` ends with a CPU. Errors: INVALID_ARGUMENT naming the flag and what there is;
+// UNIMPLEMENTED for SplitMode::kTensor.
+absl::StatusOr<LayerAssignment> AssignLayers(absl::Span<Device* const> devices, int64_t n_layer,
+                                             const PlacementOptions& options);
+
+}  // namespace weft

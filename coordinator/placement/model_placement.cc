@@ -1,0 +1,254 @@
+#include "coordinator/placement/model_placement.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/absl_view.h"
+#include "common/base/status_macros.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/tensor_layout.h"
+#include "coordinator/placement/layer_assignment.h"
+#include "coordinator/placement/override_rules.h"
+#include "coordinator/placement/weight_consumers.h"
+
+namespace weft {
+namespace {
+
+bool IsExpert(WeightRole role) {
+  return role == WeightRole::kExpertGate || role == WeightRole::kExpertUp ||
+         role == WeightRole::kExpertGateUp || role == WeightRole::kExpertDown;
+}
+
+int64_t WeightBytes(const Weight& weight) { return ByteExtent(weight.layout).value_or(0); }
+
+std::string MebibyteText(int64_t bytes) {
+  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (int64_t{1} << 20));
+}
+
+absl::Status CheckDevices(absl::Span<Device* const> devices) {
+  if (devices.empty() || devices.back()->kind() != DeviceKind::kCpu) {
+    return absl::InvalidArgumentError("the last device must be a CPU, which can run everything");
+  }
+  return absl::OkStatus();
+}
+
+// A device and why.
+struct Choice {
+  int32_t device = 0;
+  std::string reason;
+};
+
+class Placer {
+ public:
+  Placer(const Model& model, absl::Span<Device* const> devices, const PlacementOptions& options,
+         LayerAssignment layers, OverrideRules rules, WeightConsumers consumers)
+      : model_(model),
+        devices_(devices),
+        options_(options),
+        layers_(std::move(layers)),
+        rules_(std::move(rules)),
+        consumers_(std::move(consumers)) {}
+
+  absl::StatusOr<ModelPlacement> Place();
+
+ private:
+  // Weights that one device refuses for one reason, by their type.
+  struct Refusal {
+    int32_t host = 0;
+    std::string reason;
+    int64_t weights = 0;
+    int64_t bytes = 0;
+  };
+
+  int64_t n_layer() const { return model_.hyperparameters().n_layer; }
+  const std::string& Name(int32_t device) const { return devices_[device]->name(); }
+
+  std::string OffloadText() const;
+  Choice LayerChoice(const Weight& weight) const;
+  absl::StatusOr<Choice> Wanted(const Weight& weight);
+  Choice Settle(int32_t id, Choice wanted);
+  void PlaceCaches();
+  void RemarkRefusals();
+  void RemarkCaches();
+  void RemarkIdleDevices();
+  void RemarkMemory();
+
+  const Model& model_;
+  absl::Span<Device* const> devices_;
+  const PlacementOptions& options_;
+  LayerAssignment layers_;
+  OverrideRules rules_;
+  WeightConsumers consumers_;
+  std::map<std::pair<int32_t, DType>, Refusal> refusals_;
+  ModelPlacement result_;
+};
+
+std::string Placer::OffloadText() const {
+  const char* mode = options_.split_mode == SplitMode::kNone ? "-sm none " : "";
+  if (options_.n_gpu_layers < 0) return absl::StrCat(mode, "-ngl all");
+  return absl::StrCat(mode, "-ngl ", options_.n_gpu_layers);
+}
+
+// Where the layer of a weight is. What belongs to no layer and is not the token embedding belongs
+// to the output layer.
+Choice Placer::LayerChoice(const Weight& weight) const {
+  if (weight.role == WeightRole::kTokenEmbedding) {
+    return {layers_.input_device, absl::StrCat("input layer on ", Name(layers_.input_device),
+                                               ", on the host of the first layer")};
+  }
+  const int64_t layer = weight.layer < 0 ? n_layer() : weight.layer;
+  const int32_t device = layers_.layers[layer];
+  const std::string what =
+      weight.layer < 0 ? "output layer" : absl::StrCat("layer ", layer, " of ", n_layer());
+  const bool left = layer < layers_.first_offloaded;
+  return {device, absl::StrCat(what, " on ", Name(device), " (", left ? "left to the host by " : "",
+                               OffloadText(), ")")};
+}
+
+absl::StatusOr<Choice> Placer::Wanted(const Weight& weight) {
+  Choice choice = LayerChoice(weight);
+  const int32_t host = HostCpu(devices_, choice.device);
+  ASSIGN_OR_RETURN(const std::optional<OverrideRules::Match> match, rules_.Find(weight.name));
+  if (match.has_value()) {
+    return Choice{match->device == OverrideRules::kHostCpu ? host : match->device,
+                  rules_.Text(match->rule)};
+  }
+  if (!IsExpert(weight.role)) return choice;
+  if (options_.cpu_moe) return Choice{host, "--cpu-moe"};
+  if (weight.layer < options_.n_cpu_moe) {
+    return Choice{host, absl::StrCat("--n-cpu-moe ", options_.n_cpu_moe)};
+  }
+  return choice;
+}
+
+// The wanted device, or the CPU of its host where it refuses what reads the weight.
+Choice Placer::Settle(int32_t id, Choice wanted) {
+  const int32_t host = HostCpu(devices_, wanted.device);
+  if (host == wanted.device) return wanted;
+  const Support support = consumers_.Supports(*devices_[wanted.device], id);
+  if (support.ok()) return wanted;
+  const Weight& weight = model_.weights()[id];
+  const std::string reason =
+      absl::StrCat(Name(wanted.device), " refuses ", AbslView(DTypeName(weight.layout.dtype)), ": ",
+                   support.message());
+  Refusal& refusal = refusals_[{wanted.device, weight.layout.dtype}];
+  if (refusal.weights == 0) {
+    refusal.host = host;
+    refusal.reason = reason;
+  }
+  ++refusal.weights;
+  refusal.bytes += WeightBytes(weight);
+  return {host, reason};
+}
+
+void Placer::PlaceCaches() {
+  result_.attention_pins.assign(n_layer(), -1);
+  for (const CacheSpec& cache : model_.caches()) {
+    const int32_t device = layers_.layers[cache.layer];
+    const int32_t host = HostCpu(devices_, device);
+    const bool moved = !options_.kv_offload && host != device;
+    if (moved) result_.attention_pins[cache.layer] = host;
+    result_.caches.push_back(moved ? host : device);
+    result_.cache_reasons.push_back(moved ? "--no-kv-offload"
+                                          : absl::StrCat("with layer ", cache.layer));
+  }
+}
+
+void Placer::RemarkRefusals() {
+  for (const auto& [key, refusal] : refusals_) {
+    result_.remarks.push_back(absl::StrCat(refusal.reason, "; ", refusal.weights, " weights (",
+                                           MebibyteText(refusal.bytes), ") are on ",
+                                           Name(refusal.host), " instead"));
+  }
+}
+
+void Placer::RemarkCaches() {
+  const int64_t moved = std::count_if(result_.attention_pins.begin(), result_.attention_pins.end(),
+                                      [](int32_t pin) { return pin >= 0; });
+  if (moved == 0) return;
+  result_.remarks.push_back(absl::StrCat("--no-kv-offload: the caches of ", moved, " of ",
+                                         n_layer(),
+                                         " layers lie in host memory, and their attention runs on "
+                                         "the host's CPU"));
+}
+
+void Placer::RemarkIdleDevices() {
+  std::vector<int32_t> idle;
+  for (const int32_t device : layers_.layer_devices) {
+    const auto holds = [&](const std::vector<int32_t>& list) {
+      return std::find(list.begin(), list.end(), device) != list.end();
+    };
+    if (!holds(layers_.layers) && !holds(result_.weights)) idle.push_back(device);
+  }
+  if (idle.empty()) return;
+  constexpr size_t kMostNamed = 8;
+  const size_t named = std::min(idle.size(), kMostNamed);
+  result_.remarks.push_back(
+      absl::StrCat(DeviceNames(devices_, absl::MakeConstSpan(idle).subspan(0, named)),
+                   named < idle.size() ? absl::StrCat(" and ", idle.size() - named, " more") : "",
+                   idle.size() == 1 ? " holds" : " hold", " nothing"));
+}
+
+void Placer::RemarkMemory() {
+  std::vector<int64_t> bytes(devices_.size(), 0);
+  for (size_t i = 0; i < result_.weights.size(); ++i) {
+    bytes[result_.weights[i]] += WeightBytes(model_.weights()[i]);
+  }
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    const DeviceMemory memory = devices_[i]->memory();
+    const bool known = memory.free_bytes != 0 || memory.total_bytes != 0;
+    // A CPU reads weights where the file is mapped.
+    if (!known || devices_[i]->kind() == DeviceKind::kCpu || bytes[i] <= memory.free_bytes)
+      continue;
+    result_.remarks.push_back(absl::StrCat(devices_[i]->name(), " is to hold ",
+                                           MebibyteText(bytes[i]), " of weights and has ",
+                                           MebibyteText(memory.free_bytes), " free"));
+  }
+}
+
+absl::StatusOr<ModelPlacement> Placer::Place() {
+  for (size_t id = 0; id < model_.weights().size(); ++id) {
+    ASSIGN_OR_RETURN(Choice wanted, Wanted(model_.weights()[id]));
+    Choice settled = Settle(static_cast<int32_t>(id), std::move(wanted));
+    result_.weights.push_back(settled.device);
+    result_.weight_reasons.push_back(std::move(settled.reason));
+  }
+  PlaceCaches();
+  result_.remarks = layers_.remarks;
+  for (std::string& remark : rules_.Remarks()) result_.remarks.push_back(std::move(remark));
+  if ((options_.cpu_moe || options_.n_cpu_moe > 0) && model_.hyperparameters().n_expert == 0) {
+    result_.remarks.emplace_back(options_.cpu_moe ? "--cpu-moe: the model has no experts"
+                                                  : "--n-cpu-moe: the model has no experts");
+  }
+  RemarkRefusals();
+  RemarkCaches();
+  RemarkIdleDevices();
+  RemarkMemory();
+  result_.layer_devices = std::move(layers_.layers);
+  result_.input_device = layers_.input_device;
+  return std::move(result_);
+}
+
+}  // namespace
+
+absl::StatusOr<ModelPlacement> PlaceModel(const Model& model, absl::Span<Device* const> devices,
+                                          const PlacementOptions& options) {
+  RETURN_IF_ERROR(CheckDevices(devices));
+  if (options.n_cpu_moe < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--n-cpu-moe: ", options.n_cpu_moe, " layers, want 0 or more"));
+  }
+  ASSIGN_OR_RETURN(LayerAssignment layers,
+                   AssignLayers(devices, model.hyperparameters().n_layer, options));
+  ASSIGN_OR_RETURN(OverrideRules rules, OverrideRules::Compile(options.overrides, devices));
+  ASSIGN_OR_RETURN(WeightConsumers consumers, WeightConsumers::Create(model));
+  return Placer(model, devices, options, std::move(layers), std::move(rules), std::move(consumers))
+      .Place();
+}
+
+}  // namespace weft

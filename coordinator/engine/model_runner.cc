@@ -151,6 +151,30 @@ GraphShape ModelRunner::ShapeOf(int64_t tokens, int64_t outputs) const {
   return shape;
 }
 
+absl::StatusOr<Program> ModelRunner::Compile(const Graph& graph) {
+  PlanInput input;
+  input.graph = &graph;
+  input.devices = {&device_};
+  input.leafs.resize(graph.nodes().size());
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const LeafAttributes* leaf = graph.leaf(NodeId{i});
+    if (leaf == nullptr) continue;
+    if (leaf->kind == LeafKind::kWeight) {
+      input.leafs[i] = {&device_.buffer_type(), BufferUsage::kWeights};
+    } else if (leaf->kind == LeafKind::kCache) {
+      input.leafs[i] = {&device_.buffer_type(), BufferUsage::kAny};
+    }
+  }
+  ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
+  ASSIGN_OR_RETURN(const ExecutionPlan plan, MakeExecutionPlan(context, {}));
+  const PoolPlan& arena = plan.memory.pools[0];
+  if (arena.Bytes() > counters_.arena_bytes) {
+    counters_.arena_bytes = arena.Bytes();
+    counters_.arena_lower_bound = arena.lower_bound;
+  }
+  return CompilePlan(context, plan);
+}
+
 absl::StatusOr<const ModelRunner::Bucket*> ModelRunner::BucketFor(int64_t tokens, int64_t outputs) {
   Bucket bucket;
   bucket.tokens = BucketSize(tokens, options_.ubatch);
@@ -160,14 +184,10 @@ absl::StatusOr<const ModelRunner::Bucket*> ModelRunner::BucketFor(int64_t tokens
   if (found != buckets_.end()) return &found->second;
 
   ASSIGN_OR_RETURN(const ModelGraph graph, model_.BuildGraph(ShapeOf(key.first, key.second)));
-  ASSIGN_OR_RETURN(CompiledProgram compiled, CompileForDevice(graph.graph, device_));
+  ASSIGN_OR_RETURN(Program compiled, Compile(graph.graph));
   ++counters_.graphs_built;
-  if (compiled.arena_bytes > counters_.arena_bytes) {
-    counters_.arena_bytes = compiled.arena_bytes;
-    counters_.arena_lower_bound = compiled.arena_lower_bound;
-  }
   bucket.flops = GraphFlops(graph.graph);
-  ASSIGN_OR_RETURN(const ProgramId program, host_.Install(std::move(compiled.program)));
+  ASSIGN_OR_RETURN(const ProgramId program, host_.Install(std::move(compiled)));
   absl::StatusOr<InstanceId> instance = host_.Instantiate(program, bindings_);
   if (absl::IsResourceExhausted(instance.status())) {
     return absl::ResourceExhaustedError(

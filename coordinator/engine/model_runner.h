@@ -86,6 +86,7 @@ class ModelRunner {
               const RunnerOptions& options);
   absl::Status AllocateCaches();
   absl::Status CheckBatch(absl::Span<const BatchToken> batch) const;
+  absl::StatusOr<Program> Compile(const Graph& graph);
   absl::StatusOr<const Bucket*> BucketFor(int64_t tokens, int64_t outputs);
   GraphShape ShapeOf(int64_t tokens, int64_t outputs) const;
   absl::StatusOr<std::vector<float>> RunBucket(const Bucket& bucket,

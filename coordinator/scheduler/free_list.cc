@@ -14,6 +14,23 @@ void FreeList::Erase(int64_t offset, int64_t bytes) {
   by_size_.erase({bytes, offset});
 }
 
+std::optional<int64_t> FreeList::Fit(int64_t bytes) const {
+  const auto fit = by_size_.lower_bound({bytes, 0});
+  if (fit == by_size_.end()) return std::nullopt;
+  return fit->first;
+}
+
+int64_t FreeList::Growth(int64_t bytes) const {
+  if (by_offset_.empty()) return bytes;
+  const auto [last, size] = *std::prev(by_offset_.end());
+  return last + size == end_ ? bytes - size : bytes;
+}
+
+bool FreeList::IsWhole() const {
+  return end_ == 0 || (by_offset_.size() == 1 && by_offset_.begin()->first == 0 &&
+                       by_offset_.begin()->second == end_);
+}
+
 int64_t FreeList::Take(int64_t bytes) {
   const auto fit = by_size_.lower_bound({bytes, 0});
   if (fit != by_size_.end()) {

@@ -1,23 +1,17 @@
-// Turns a graph that runs on one device into a program: slots for what is bound, an arena for what
-// is computed.
+// Turns plans into programs: slots for what is bound, arenas for what is computed, a stream of
+// commands per device.
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "common/device/device.h"
 #include "common/graph/graph.h"
 #include "common/program/program.h"
+#include "coordinator/scheduler/execution_plan.h"
 
 namespace weft {
 
-struct CompiledProgram {
-  Program program;
-  int64_t arena_bytes = 0;
-  int64_t arena_lower_bound = 0;
-  int64_t workspace_bytes = 0;  // largest of any node
-};
-
-// Errors: UNIMPLEMENTED naming the first node that `device` cannot run and why.
-absl::StatusOr<CompiledProgram> CompileForDevice(const Graph& graph, const Device& device);
+// The program of the one process that holds all devices of the plan, by the same positions.
+// Observed nodes carry their id in the caller's graph as tag. Errors: INTERNAL.
+absl::StatusOr<Program> CompilePlan(const PlanContext& context, const ExecutionPlan& plan);
 
 }  // namespace weft

@@ -1,0 +1,199 @@
+#include "coordinator/scheduler/plan_context.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
+#include "common/base/status_macros.h"
+
+namespace weft {
+namespace {
+
+bool IsHostSideKind(DeviceKind kind) {
+  return kind == DeviceKind::kCpu || kind == DeviceKind::kAccelerator;
+}
+
+}  // namespace
+
+absl::StatusOr<PlanContext> PlanContext::Create(const PlanInput& input) {
+  PlanContext context(input);
+  RETURN_IF_ERROR(context.Check());
+  context.Describe();
+  return context;
+}
+
+absl::Status PlanContext::Check() const {
+  if (input_->graph == nullptr) return absl::InvalidArgumentError("a plan without a graph");
+  if (input_->devices.empty() || static_cast<int64_t>(input_->devices.size()) > kMaxPlanDevices) {
+    return absl::InvalidArgumentError(absl::StrCat("a plan over ", input_->devices.size(),
+                                                   " devices, want 1 to ", kMaxPlanDevices));
+  }
+  // One device has no choice; of several the last takes what the others cannot run.
+  if (device_count() > 1 && device(last_device()).kind() != DeviceKind::kCpu) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the last device of a plan is a CPU, not ", device(last_device()).name()));
+  }
+  if (static_cast<int64_t>(input_->leafs.size()) != graph().size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(input_->leafs.size(), " places for ", graph().size(), " nodes"));
+  }
+  for (const Pin& pin : input_->pins) {
+    if (Index(pin.node) < 0 || Index(pin.node) >= graph().size() || pin.device < 0 ||
+        pin.device >= device_count()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pin of node ", Index(pin.node), " to device ", pin.device));
+    }
+  }
+  for (const NodeId id : input_->options.observed) {
+    if (Index(id) < 0 || Index(id) >= graph().size() || !graph().Executes(id)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("node ", Index(id), " cannot be observed: it is not computed"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void PlanContext::Describe() {
+  absl::flat_hash_map<std::string, int32_t> hosts;
+  absl::flat_hash_map<int32_t, int32_t> cpu_of_host;
+  absl::flat_hash_map<const Device*, int32_t> position;
+  for (int32_t d = 0; d < device_count(); ++d) {
+    host_.push_back(
+        hosts.emplace(device(d).host(), static_cast<int32_t>(hosts.size())).first->second);
+    position.emplace(&device(d), d);
+    host_side_.push_back(IsHostSideKind(device(d).kind()));
+    if (device(d).kind() == DeviceKind::kCpu) cpu_of_host[host_[d]] = d;
+    const BatchRange range = static_cast<size_t>(d) < input_->batch_ranges.size()
+                                 ? input_->batch_ranges[d]
+                                 : device(d).preferred_batch();
+    in_batch_.push_back(!Enabled(Rule::kBatch) || range.Contains(input_->batch));
+  }
+  for (int32_t d = 0; d < device_count(); ++d) {
+    const auto cpu = cpu_of_host.find(host_[d]);
+    host_cpu_.push_back(cpu == cpu_of_host.end() ? last_device() : cpu->second);
+    const auto owner = position.find(&device(d).buffer_type().device());
+    memory_.push_back(owner == position.end() ? d : owner->second);
+  }
+  weight_users_.resize(graph().nodes().size());
+  for (int32_t i = 0; i < graph().size(); ++i) {
+    const NodeId id{i};
+    if (!graph().Executes(id)) continue;
+    for (const NodeId source : graph().node(id).sources) {
+      if (IsWeight(source)) weight_users_[Index(graph().Root(source))].push_back(id);
+    }
+  }
+  for (int32_t i = 0; i < graph().size(); ++i) {
+    const BufferType* type = Place(NodeId{i}).type;
+    if (type == nullptr || owners_.contains(type)) continue;
+    int32_t owner = kNoDevice;
+    for (int32_t d = device_count() - 1; d >= 0; --d) {
+      if (owner == kNoDevice || &device(owner) != &type->device()) {
+        if (&device(d) == &type->device() || ReadsType(d, *type)) owner = d;
+      }
+    }
+    owners_.emplace(type, owner);
+  }
+  support_.assign(static_cast<size_t>(device_count()) * graph().nodes().size(), 0);
+}
+
+SupportKind PlanContext::AskSupport(int32_t d, NodeId id) const {
+  return device(d).Supports(graph(), id).ok() ? SupportKind::kYes : SupportKind::kNo;
+}
+
+SupportKind PlanContext::Support(int32_t d, NodeId id) const {
+  if (!graph().Executes(id)) return SupportKind::kYes;
+  uint8_t& known = support_[static_cast<size_t>(d) * graph().nodes().size() + Index(id)];
+  if (known == 0) known = static_cast<uint8_t>(1 + static_cast<uint8_t>(AskSupport(d, id)));
+  return static_cast<SupportKind>(known - 1);
+}
+
+absl::Status PlanContext::Refusal(int32_t d, NodeId id) const {
+  return Supports(d, id) ? absl::OkStatus() : device(d).Supports(graph(), id);
+}
+
+bool PlanContext::ReadsType(int32_t d, const BufferType& type) const {
+  const auto [found, fresh] = reads_.try_emplace(std::pair(d, &type), false);
+  if (!fresh) return found->second;
+  const bool own = &type == &device(d).buffer_type() || &type.device() == &device(d);
+  found->second = (own || Enabled(Rule::kDirectRead)) && device(d).Supports(type).ok();
+  return found->second;
+}
+
+bool PlanContext::Wants(int32_t d, NodeId id) const {
+  const int64_t wanted = input_->options.offload_batch;
+  if (wanted > 0 && device(d).kind() == DeviceKind::kGpu) {
+    return OffloadBatch(graph(), id) >= wanted;
+  }
+  return device(d).Wants(graph(), id);
+}
+
+int32_t PlanContext::OwnerOf(const BufferType& type) const {
+  const auto found = owners_.find(&type);
+  return found == owners_.end() ? kNoDevice : found->second;
+}
+
+const LeafPlace& PlanContext::Place(NodeId leaf) const { return input_->leafs[Index(leaf)]; }
+
+NodeId PlanContext::Base(NodeId id) const {
+  while (GetOpInfo(graph().node(id).op).is_view) id = graph().node(id).sources[0];
+  return id;
+}
+
+bool PlanContext::IsWeight(NodeId id) const {
+  const NodeId root = graph().Root(id);
+  const LeafAttributes* leaf = graph().leaf(root);
+  return leaf != nullptr && leaf->kind == LeafKind::kWeight;
+}
+
+bool PlanContext::IsHostFilled(NodeId id) const {
+  const LeafAttributes* leaf = graph().leaf(graph().Root(id));
+  return leaf != nullptr && (leaf->kind == LeafKind::kInput || leaf->kind == LeafKind::kPageTable);
+}
+
+const BufferType* PlanContext::MemoryType(const Plan& plan, NodeId id) const {
+  const NodeId root = graph().Root(id);
+  const Assignment& assignment = plan.assignments[Index(root)];
+  const bool bound = graph().IsLeaf(root) && Place(root).type != nullptr;
+  if (bound && assignment.cause != Cause::kHostBound) return Place(root).type;
+  return assignment.device == kNoDevice ? nullptr : &device(assignment.device).buffer_type();
+}
+
+bool PlanContext::Reads(const Plan& plan, int32_t d, NodeId id) const {
+  const BufferType* type = MemoryType(plan, id);
+  return type != nullptr && ReadsType(d, *type);
+}
+
+bool PlanContext::MayRun(const Plan& plan, int32_t d, NodeId id) const {
+  if (!Supports(d, id)) return false;
+  const Node& node = graph().node(id);
+  if (!GetOpInfo(node.op).writes_source) return true;
+  const BufferType* type = MemoryType(plan, node.sources[0]);
+  return type == nullptr ? graph().IsLeaf(graph().Root(id)) : ReadsType(d, *type);
+}
+
+NodeId PlanContext::ReplicatedTensor(NodeId id) const {
+  const NodeId base = Base(id);
+  if (base == id || IsHostFilled(id) || !IsContiguous(graph().layout(id))) return base;
+  const int64_t part = ByteExtent(graph().layout(id)).value_or(0);
+  return part < ByteExtent(graph().layout(base)).value_or(0) ? id : base;
+}
+
+NodeId PlanContext::ExpertIds(const Plan& plan, int32_t d, NodeId weight) const {
+  if (!Enabled(Rule::kExpertCopies) || !graph().IsLeaf(weight)) return kNoNode;
+  const BufferType* type = MemoryType(plan, weight);
+  if (type == nullptr || !type->is_host() || type->device().host() != device(d).host()) {
+    return kNoNode;
+  }
+  NodeId ids = kNoNode;
+  for (const NodeId user : weight_users_[Index(weight)]) {
+    if (plan.assignments[Index(user)].device != d) continue;
+    const Node& node = graph().node(user);
+    if (node.op != Op::kMulMatId || node.sources[0] != weight) return kNoNode;
+    if (ids != kNoNode && node.sources[2] != ids) return kNoNode;
+    ids = node.sources[2];
+  }
+  return ids;
+}
+
+}  // namespace weft

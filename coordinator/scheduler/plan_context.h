@@ -1,0 +1,95 @@
+// A PlanInput with what the passes keep asking: answers of devices, asked once, and facts about the
+// graph.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/scheduler/plan.h"
+#include "coordinator/scheduler/plan_input.h"
+
+namespace weft {
+
+// How a device can run a node.
+enum class SupportKind : uint8_t {
+  kNo,
+  kYes,
+  kPlain,  // not as the fused op that it is, but by its plain form (common/graph/fusion)
+};
+
+// Not thread-safe: answers are remembered. `input` outlives it.
+class PlanContext {
+ public:
+  // Errors: INVALID_ARGUMENT for no devices, a last one that is not a CPU, tables of the wrong
+  // size, pins and observed nodes that do not exist or do not execute.
+  static absl::StatusOr<PlanContext> Create(const PlanInput& input);
+
+  const PlanInput& input() const { return *input_; }
+  const Graph& graph() const { return *input_->graph; }
+  int32_t device_count() const { return static_cast<int32_t>(input_->devices.size()); }
+  int32_t last_device() const { return device_count() - 1; }
+  Device& device(int32_t d) const { return *input_->devices[d]; }
+  bool Enabled(Rule rule) const { return !input_->options.disabled.Has(rule); }
+
+  // --- Devices ---
+  // A CPU or what shares its memory: such nodes do not spread before all others have.
+  bool IsHostSide(int32_t d) const { return host_side_[d]; }
+  bool SameHost(int32_t a, int32_t b) const { return host_[a] == host_[b]; }
+  int32_t HostIndex(int32_t d) const { return host_[d]; }
+  // The last CPU of that device's machine, or the last device.
+  int32_t HostCpu(int32_t d) const { return host_cpu_[d]; }
+  // The position of the device that owns the memory where d's results lie.
+  int32_t MemoryOf(int32_t d) const { return memory_[d]; }
+  bool InBatch(int32_t d) const { return in_batch_[d]; }
+
+  // --- Questions to devices, answered from memory the second time ---
+  SupportKind Support(int32_t d, NodeId id) const;
+  bool Supports(int32_t d, NodeId id) const { return Support(d, id) != SupportKind::kNo; }
+  // Why not; OK if it can.
+  absl::Status Refusal(int32_t d, NodeId id) const;
+  bool ReadsType(int32_t d, const BufferType& type) const;
+  bool Wants(int32_t d, NodeId id) const;
+  // The listed device whose memory that is, else the first that reads it, else kNoDevice.
+  int32_t OwnerOf(const BufferType& type) const;
+
+  // --- The graph ---
+  const LeafPlace& Place(NodeId leaf) const;
+  // The tensor whose value a view shows: follows views to the leaf or executed node.
+  NodeId Base(NodeId id) const;
+  bool IsWeight(NodeId id) const;      // or a view of one
+  bool IsHostFilled(NodeId id) const;  // an input, a page table, or a view of such
+  // The memory that `id` lies in under `plan`; null while that is open.
+  const BufferType* MemoryType(const Plan& plan, NodeId id) const;
+  // Can the kernels of d read `id` where it lies? False while that is open.
+  bool Reads(const Plan& plan, int32_t d, NodeId id) const;
+  // Supports, and for an op that writes its source: d works in that memory, or the leaf follows it.
+  bool MayRun(const Plan& plan, int32_t d, NodeId id) const;
+  // What is copied so that another device can read `id`: a packed part of its tensor, or all of it.
+  NodeId ReplicatedTensor(NodeId id) const;
+  // For every weight leaf and device: the ids tensor if all its readers there are products by
+  // expert with the same ids, so that a copy of the used experts will do; else kNoNode.
+  NodeId ExpertIds(const Plan& plan, int32_t d, NodeId weight) const;
+
+ private:
+  explicit PlanContext(const PlanInput& input) : input_(&input) {}
+  absl::Status Check() const;
+  void Describe();
+  SupportKind AskSupport(int32_t d, NodeId id) const;
+
+  const PlanInput* input_;
+  std::vector<bool> host_side_;
+  std::vector<bool> in_batch_;
+  std::vector<int32_t> host_;
+  std::vector<int32_t> host_cpu_;
+  std::vector<int32_t> memory_;
+  std::vector<std::vector<NodeId>> weight_users_;  // per node; empty but for weights
+  absl::flat_hash_map<const BufferType*, int32_t> owners_;
+  mutable std::vector<uint8_t> support_;  // by device and node: 0 unknown, else 1 + SupportKind
+  mutable absl::flat_hash_map<std::pair<int32_t, const BufferType*>, bool> reads_;
+};
+
+}  // namespace weft

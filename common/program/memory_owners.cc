@@ -9,20 +9,12 @@
 namespace weft {
 
 MemoryOwners::MemoryOwners(const Program& program)
-    : program_(program),
-      graph_(program.graph),
-      pieces_(program.slots.size()),
-      readers_(program.graph.nodes().size()) {}
-
-MemoryOwners::Range MemoryOwners::RangeOf(NodeId tensor) const {
-  const SlotPlace& place = program_.places[Index(tensor)];
-  return {place.slot, place.offset, place.offset + ByteExtent(graph_.layout(tensor)).value_or(0)};
-}
+    : program_(program), graph_(program.graph), pieces_(program.slots.size()) {}
 
 absl::Status MemoryOwners::CheckIntact(NodeId tensor) const {
-  const Range range = RangeOf(tensor);
+  const SlotRange range = RangeOf(program_, tensor);
   const NodeId root = graph_.Root(tensor);
-  if (graph_.IsLeaf(root) || range.begin == range.end) return absl::OkStatus();
+  if (graph_.IsLeaf(root) || range.empty()) return absl::OkStatus();
   // One owner's bytes stay one piece until another takes some of them, for good.
   const Pieces& pieces = pieces_[range.slot];
   const auto after = pieces.upper_bound(range.begin);
@@ -37,33 +29,15 @@ absl::Status MemoryOwners::CheckIntact(NodeId tensor) const {
                        : absl::StrCat("is overwritten by ", NodeText(graph_, owner)));
 }
 
-absl::Status MemoryOwners::Read(NodeId tensor, int32_t stream, int32_t position) {
-  RETURN_IF_ERROR(CheckIntact(tensor));
-  const Slot& slot = program_.slots[program_.places[Index(tensor)].slot];
-  if (program_.streams[stream].device == slot.device || slot.kind == SlotKind::kWeight) {
-    return absl::OkStatus();
-  }
-  std::vector<Reader>& readers = readers_[Index(graph_.Root(tensor))];
-  for (Reader& reader : readers) {
-    if (reader.stream != stream) continue;
-    reader.position = std::max(reader.position, position);
-    return absl::OkStatus();
-  }
-  readers.push_back({stream, position});
-  return absl::OkStatus();
-}
-
 absl::Status MemoryOwners::CheckSources(NodeId id) const {
   const Node& node = graph_.node(id);
   const bool writes_source = GetOpInfo(node.op).writes_source;
-  const Range result = RangeOf(writes_source ? graph_.Root(id) : id);
+  const SlotRange result = RangeOf(program_, writes_source ? graph_.Root(id) : id);
   for (size_t k = 0; k < node.sources.size(); ++k) {
     const NodeId source = node.sources[k];
     if (writes_source && k == 0) continue;
-    const Range range = RangeOf(source);
-    const bool overlaps =
-        range.slot == result.slot && range.begin < result.end && result.begin < range.end;
-    if (!overlaps) continue;
+    const SlotRange range = RangeOf(program_, source);
+    if (!range.Overlaps(result)) continue;
     // Element by element over a tensor of the same place and layout: read before it is written.
     const bool in_place = GetOpInfo(node.op).in_place && range.begin == result.begin &&
                           graph_.layout(source) == node.layout;
@@ -74,33 +48,14 @@ absl::Status MemoryOwners::CheckSources(NodeId id) const {
   return absl::OkStatus();
 }
 
-absl::Status MemoryOwners::CheckReaders(NodeId root, absl::Span<const int32_t> clock) const {
-  for (const Reader& reader : readers_[Index(root)]) {
-    if (clock[reader.stream] >= reader.position) continue;
-    return absl::InvalidArgumentError(absl::StrCat("writes over ", NodeText(graph_, root),
-                                                   ", which stream ", reader.stream,
-                                                   " may still read"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MemoryOwners::Write(NodeId node, absl::Span<const int32_t> clock) {
+absl::Status MemoryOwners::Write(NodeId node) {
   RETURN_IF_ERROR(CheckSources(node));
-  if (graph_.Root(node) != node) return CheckReaders(graph_.Root(node), clock);
-  const Range range = RangeOf(node);
-  if (range.begin == range.end) return absl::OkStatus();
-  const Pieces& pieces = pieces_[range.slot];
-  auto piece = pieces.upper_bound(range.begin);
-  if (piece != pieces.begin()) --piece;
-  for (; piece != pieces.end() && piece->first < range.end; ++piece) {
-    if (piece->second.end <= range.begin) continue;
-    RETURN_IF_ERROR(CheckReaders(piece->second.owner, clock));
-  }
-  Take(range, node);
+  const SlotRange range = RangeOf(program_, node);
+  if (graph_.Root(node) == node && !range.empty()) Take(range, node);
   return absl::OkStatus();
 }
 
-void MemoryOwners::Take(const Range& range, NodeId owner) {
+void MemoryOwners::Take(const SlotRange& range, NodeId owner) {
   Pieces& pieces = pieces_[range.slot];
   auto piece = pieces.upper_bound(range.begin);
   if (piece != pieces.begin()) {

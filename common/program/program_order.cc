@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/program/access_log.h"
 #include "common/program/memory_owners.h"
 #include "common/program/program_checks.h"
 
@@ -48,8 +49,9 @@ class OrderChecker {
   absl::Status CheckReach(const Slot& slot, Reach reach) const;
   absl::Status CheckWritten(NodeId id) const;
   absl::Status Write(NodeId id);
-  absl::Status CheckFinished() const;
-  absl::Status CheckOutputs() const;
+  absl::Status CheckFinished();
+  absl::Status CheckOutputs();
+  absl::Status HandBack(NodeId id);  // at the end of this stream
   const Slot& SlotOf(NodeId id) const { return program_.slots[program_.places[Index(id)].slot]; }
   int32_t HomeStream(NodeId id) const { return stream_of_[SlotOf(id).device]; }
 
@@ -65,6 +67,7 @@ class OrderChecker {
   std::vector<int32_t> next_;                         // next command per stream
   std::vector<int32_t> runnable_;
   MemoryOwners owners_;
+  AccessLog log_;
   int32_t stream_ = 0;  // being played
 };
 
@@ -77,7 +80,8 @@ OrderChecker::OrderChecker(const Program& program)
       recorded_(program.event_count),
       waiting_(program.event_count),
       next_(program.streams.size()),
-      owners_(program) {
+      owners_(program),
+      log_(program) {
   for (const ProgramDevice& device : program.devices) {
     std::vector<bool>& reachable = reachable_.emplace_back(program.devices.size());
     for (const int32_t memory : device.memories) reachable[memory] = true;
@@ -188,7 +192,8 @@ absl::Status OrderChecker::Read(NodeId id, Reach reach) {
     if (program_.places[Index(id)].slot < 0) return absl::InvalidArgumentError("has no memory");
     RETURN_IF_ERROR(CheckReach(SlotOf(id), reach));
     RETURN_IF_ERROR(CheckWritten(id));
-    return owners_.Read(id, stream_, clocks_[stream_][stream_]);
+    RETURN_IF_ERROR(owners_.CheckIntact(id));
+    return log_.Read(RangeOf(program_, id), stream_, clocks_[stream_]);
   }();
   if (why.ok()) return why;
   return absl::InvalidArgumentError(absl::StrCat("source ", Index(id), " ", why.message()));
@@ -235,10 +240,11 @@ absl::Status OrderChecker::Write(NodeId id) {
       slot.kind != SlotKind::kCache) {
     return absl::InvalidArgumentError("writes a weight, an input or a page table");
   }
-  return owners_.Write(id, clocks_[stream_]);
+  RETURN_IF_ERROR(owners_.Write(id));
+  return log_.Write(RangeOf(program_, id), stream_, clocks_[stream_]);
 }
 
-absl::Status OrderChecker::CheckFinished() const {
+absl::Status OrderChecker::CheckFinished() {
   for (size_t s = 0; s < next_.size(); ++s) {
     const std::vector<Command>& commands = program_.streams[s].commands;
     if (next_[s] == static_cast<int64_t>(commands.size())) continue;
@@ -256,18 +262,24 @@ absl::Status OrderChecker::CheckFinished() const {
   return CheckOutputs();
 }
 
-absl::Status OrderChecker::CheckOutputs() const {
+absl::Status OrderChecker::CheckOutputs() {
   const std::vector<int32_t> streams = StreamOfOutputs(program_);
+  for (size_t s = 0; s < clocks_.size(); ++s) ++clocks_[s][s];  // after the last command
   for (size_t i = 0; i < streams.size(); ++i) {
     const NodeId id = program_.outputs[i].node;
-    const absl::Status status = streams[i] < 0
-                                    ? absl::InvalidArgumentError("no stream hands it back")
-                                    : owners_.CheckIntact(id);
+    stream_ = streams[i];
+    const absl::Status status =
+        stream_ < 0 ? absl::InvalidArgumentError("no stream hands it back") : HandBack(id);
     if (status.ok()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("output ", i, ", ", NodeText(graph_, id), ": ", status.message()));
   }
   return absl::OkStatus();
+}
+
+absl::Status OrderChecker::HandBack(NodeId id) {
+  RETURN_IF_ERROR(owners_.CheckIntact(id));
+  return log_.Read(RangeOf(program_, id), stream_, clocks_[stream_]);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 
@@ -22,8 +23,9 @@ absl::StatusOr<std::unique_ptr<LocalProgramHost>> LocalProgramHost::Create(
         absl::StrCat(count, " devices, want 1 to ", options.limits.devices));
   }
   std::unique_ptr<LocalProgramHost> host(new LocalProgramHost(std::move(options)));
-  ASSIGN_OR_RETURN(host->executor_, StepExecutor::Create(host->options_.devices, host->memory_,
-                                                         host->options_.logger));
+  ASSIGN_OR_RETURN(host->executor_,
+                   StepExecutor::Create(host->options_.devices, host->memory_,
+                                        host->options_.observer, host->options_.logger));
   return host;
 }
 
@@ -56,9 +58,9 @@ absl::StatusOr<InstanceId> LocalProgramHost::Instantiate(ProgramId id,
         absl::StrCat(instances_.size(), " instances; release one first"));
   }
   executor_->WaitIdle();
-  bool replaced = false;
+  std::vector<std::string> replaced;
   const absl::Status reserved = memory_.Reserve(*program, replaced);
-  if (replaced) PrepareAllAgain();
+  if (!replaced.empty()) PrepareMovedAgain(replaced);
   RETURN_IF_ERROR(reserved);
   ASSIGN_OR_RETURN(std::unique_ptr<ProgramInstance> instance,
                    ProgramInstance::Create(id, *program, bindings, memory_, executor_->backends()));
@@ -68,13 +70,30 @@ absl::StatusOr<InstanceId> LocalProgramHost::Instantiate(ProgramId id,
   return result;
 }
 
-void LocalProgramHost::PrepareAllAgain() {
+void LocalProgramHost::PrepareMovedAgain(const std::vector<std::string>& replaced) {
+  bool any = false;
   for (auto& [id, instance] : instances_) {
+    if (instance->IsCurrent(memory_)) continue;
+    any = true;
+    ++counters_.prepared_again;
     const absl::Status status = instance->PrepareAgain(memory_, executor_->backends());
     if (status.ok() || options_.logger == nullptr) continue;
     options_.logger->Warning(StdView(absl::StrCat("instance ", static_cast<int64_t>(id),
                                                   " became unusable: ", status.message())));
   }
+  if (!any) return;
+  ++counters_.memory_replaced;
+  counters_.last_reason = absl::StrJoin(replaced, "; ");
+  if (options_.logger != nullptr) options_.logger->Debug(counters_.last_reason);
+}
+
+HostCounters LocalProgramHost::counters() {
+  MutexLock lock(mutex_);
+  HostCounters counters = counters_;
+  const StepCounters steps = executor_->counters();
+  counters.launched = steps.launched;
+  counters.overlapped = steps.overlapped;
+  return counters;
 }
 
 absl::Status LocalProgramHost::Release(InstanceId id) {
@@ -102,7 +121,7 @@ void LocalProgramHost::InvalidateBuffer(const Buffer* buffer) {
 
 absl::Status LocalProgramHost::CheckStepInput(const ProgramInstance& instance,
                                               const StepInput& input) const {
-  const absl::Span<const Transfer> wanted = instance.inputs();
+  const absl::Span<const HostInput> wanted = instance.inputs();
   if (input.inputs.size() != wanted.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat(input.inputs.size(), " inputs, want ", wanted.size()));
@@ -130,7 +149,7 @@ void LocalProgramHost::FillStep(const StepInput& input, Step& step) {
   step.upload.resize(static_cast<size_t>(instance.input_bytes()));
   for (size_t i = 0; i < input.inputs.size(); ++i) {
     if (input.inputs[i].empty()) continue;
-    std::memcpy(step.upload.data() + instance.inputs()[i].host_offset, input.inputs[i].data(),
+    std::memcpy(step.upload.data() + instance.inputs()[i].offset, input.inputs[i].data(),
                 input.inputs[i].size());
   }
   step.table_runs.clear();
@@ -145,9 +164,9 @@ void LocalProgramHost::FillStep(const StepInput& input, Step& step) {
     step.pages.push_back(update.page);
   }
   step.page_copies = input.page_copies;
-  step.output.outputs.resize(instance.outputs().size());
-  for (size_t i = 0; i < instance.outputs().size(); ++i) {
-    step.output.outputs[i].resize(static_cast<size_t>(instance.outputs()[i].bytes));
+  step.output.outputs.resize(instance.output_bytes().size());
+  for (size_t i = 0; i < step.output.outputs.size(); ++i) {
+    step.output.outputs[i].resize(static_cast<size_t>(instance.output_bytes()[i]));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -22,6 +23,20 @@ struct LocalProgramHostOptions {
   std::vector<Device*> devices;
   ProgramLimits limits;
   Logger* logger = nullptr;  // may be null
+  // Sees what ObserveCommands show; empty: they are skipped.
+  StepObserver observer;
+};
+
+// What happened since the host was made.
+struct HostCounters {
+  // Instantiates that replaced memory which instances knew, and instances that were prepared once
+  // more because of it: growth that was not planned for.
+  int64_t memory_replaced = 0;
+  int64_t prepared_again = 0;
+  std::string
+      last_reason;         // "arena 1 of w0.gpu0 grew from 4096 to 8192 bytes", of the last of them
+  int64_t launched = 0;    // steps
+  int64_t overlapped = 0;  // steps that started while an earlier one still ran
 };
 
 // One session on local devices. Any thread may call it. Install, Instantiate, Release and Launch
@@ -49,6 +64,8 @@ class LocalProgramHost final : public ProgramHost {
   // that binds it.
   void InvalidateBuffer(const Buffer* buffer);
 
+  HostCounters counters();
+
  private:
   using InstanceMap = absl::flat_hash_map<InstanceId, std::unique_ptr<ProgramInstance>>;
 
@@ -56,8 +73,9 @@ class LocalProgramHost final : public ProgramHost {
   absl::Status CheckStepInput(const ProgramInstance& instance, const StepInput& input) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillStep(const StepInput& input, Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Resolves all instances again; those that fail become unusable.
-  void PrepareAllAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Prepares the instances again whose memory was replaced; those that fail become unusable.
+  void PrepareMovedAgain(const std::vector<std::string>& replaced)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LocalProgramHostOptions options_;
   Mutex mutex_;  // of everything but the executor, which has its own
@@ -66,6 +84,7 @@ class LocalProgramHost final : public ProgramHost {
   std::unique_ptr<StepExecutor> executor_;
   int64_t next_instance_ ABSL_GUARDED_BY(mutex_) = 1;
   InstanceMap instances_ ABSL_GUARDED_BY(mutex_);
+  HostCounters counters_ ABSL_GUARDED_BY(mutex_);  // but those of steps
 };
 
 }  // namespace weft

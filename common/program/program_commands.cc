@@ -145,7 +145,11 @@ absl::Status CommandChecker::CheckExperts(const CopyExpertsCommand& command) {
   if (command.ids_place != program_.places[Index(command.ids)] || command.ids_place.slot < 0) {
     return At(command.ids, ": the place of the ids is another");
   }
-  if (*ByteExtent(ids) > limits_.step_input_bytes) return At(command.ids, " is too large");
+  // A view may name one element many times.
+  if (*ByteExtent(ids) > limits_.step_input_bytes ||
+      ElementCount(ids) > limits_.step_input_bytes / 4) {
+    return At(command.ids, " is too large");
+  }
   return absl::OkStatus();
 }
 

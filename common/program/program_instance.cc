@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "common/program/program_checks.h"
@@ -12,6 +13,16 @@ namespace weft {
 namespace {
 
 absl::string_view KindText(SlotKind kind) { return kind == SlotKind::kWeight ? "weight" : "cache"; }
+
+// The bytes of a weight keep their meaning only where tensors lie the same way.
+absl::Status CheckPacking(const CommandMemory& memory) {
+  const BufferType& from = memory.source.buffer->type();
+  const BufferType& to = memory.destination.buffer->type();
+  if (from.layout() == to.layout()) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("the weight in ", from.name(), " is packed as ",
+                                               AbslView(from.layout()), ", its copy in ", to.name(),
+                                               " as ", AbslView(to.layout())));
+}
 
 bool IsBound(SlotKind kind) { return kind == SlotKind::kWeight || kind == SlotKind::kCache; }
 
@@ -57,19 +68,44 @@ absl::StatusOr<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(
     ProgramId id, const Program& program, absl::Span<const SlotBinding> bindings,
     const SessionMemory& memory, absl::Span<Backend* const> backends) {
   std::unique_ptr<ProgramInstance> instance(new ProgramInstance(id, program));
+  RETURN_IF_ERROR(instance->CheckMemories(backends));
   RETURN_IF_ERROR(instance->Bind(bindings, backends));
   instance->stream_of_ = StreamOfDevice(program);
   instance->stream_of_.resize(backends.size(), -1);
-  instance->events_.resize(static_cast<size_t>(program.event_count));
-  for (const Stream& stream : program.streams) {
+  instance->ResolveInputs();
+  RETURN_IF_ERROR(instance->MakeEvents(backends));
+  RETURN_IF_ERROR(instance->PrepareAgain(memory, backends));
+  return instance;
+}
+
+absl::Status ProgramInstance::CheckMemories(absl::Span<Backend* const> backends) const {
+  for (size_t d = 0; d < program_.devices.size(); ++d) {
+    Device& device = backends[d]->device();
+    for (const int32_t memory : program_.devices[d].memories) {
+      const Support support = device.Supports(backends[memory]->device().buffer_type());
+      if (support.ok()) continue;
+      return absl::Status(support.code(),
+                          absl::StrCat("device ", d, " (", program_.devices[d].name,
+                                       ") computes in the memory of device ", memory, " (",
+                                       program_.devices[memory].name, "): ", support.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProgramInstance::MakeEvents(absl::Span<Backend* const> backends) {
+  events_.resize(static_cast<size_t>(program_.event_count) * program_.copies);
+  for (const Stream& stream : program_.streams) {
     for (const Command& command : stream.commands) {
       const auto* record = std::get_if<RecordCommand>(&command);
       if (record == nullptr) continue;
-      ASSIGN_OR_RETURN(instance->events_[record->event], backends[stream.device]->NewEvent());
+      for (int32_t copy = 0; copy < program_.copies; ++copy) {
+        ASSIGN_OR_RETURN(events_[static_cast<size_t>(record->event) * program_.copies + copy],
+                         backends[stream.device]->NewEvent());
+      }
     }
   }
-  RETURN_IF_ERROR(instance->PrepareAgain(memory, backends));
-  return instance;
+  return absl::OkStatus();
 }
 
 absl::Status ProgramInstance::Bind(absl::Span<const SlotBinding> bindings,
@@ -105,66 +141,92 @@ absl::Status ProgramInstance::Bind(absl::Span<const SlotBinding> bindings,
   return absl::OkStatus();
 }
 
+void ProgramInstance::ResolveInputs() {
+  for (const Slot& slot : program_.slots) {
+    if (slot.kind != SlotKind::kInput) continue;
+    if (inputs_.size() <= static_cast<size_t>(slot.id)) inputs_.resize(slot.id + 1);
+    inputs_[slot.id].bytes = slot.bytes;
+  }
+  for (HostInput& input : inputs_) {
+    input.offset = input_bytes_;
+    input_bytes_ += AlignUp(input.bytes, kTensorAlignment);
+  }
+  for (const ProgramOutput& output : program_.outputs) {
+    output_bytes_.push_back(ByteExtent(program_.graph.layout(output.node)).value_or(0));
+  }
+}
+
+bool ProgramInstance::IsCurrent(const SessionMemory& memory) const {
+  for (int32_t copy = 0; copy < static_cast<int32_t>(shared_.size()); ++copy) {
+    if (shared_[copy] != memory.Resolve(program_, copy)) return false;
+  }
+  return true;
+}
+
 absl::Status ProgramInstance::PrepareAgain(const SessionMemory& memory,
                                            absl::Span<Backend* const> backends) {
   usable_ = false;
-  slots_ = memory.Resolve(program_);
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (IsBound(program_.slots[i].kind)) slots_[i] = bound_[i];
-  }
-  places_.clear();
-  places_.reserve(program_.places.size());
-  for (const SlotPlace& place : program_.places) {
-    const SlotMemory where = MemoryOf(place);
-    places_.push_back({where.buffer, where.offset});
+  shared_.clear();
+  for (int32_t copy = 0; copy < program_.copies; ++copy) {
+    shared_.push_back(memory.Resolve(program_, copy));
   }
   streams_.clear();
   streams_.resize(program_.streams.size());
-  ResolveTransfers();
-  for (size_t s = 0; s < streams_.size(); ++s) {
-    RETURN_IF_ERROR(PrepareStream(static_cast<int32_t>(s), backends));
+  for (int32_t copy = 0; copy < program_.copies; ++copy) {
+    ResolvePlaces(copy);
+    ResolveTransfers(copy);
+    for (size_t s = 0; s < streams_.size(); ++s) {
+      RETURN_IF_ERROR(PrepareStream(static_cast<int32_t>(s), copy, backends));
+    }
   }
   usable_ = true;
   return absl::OkStatus();
 }
 
-SlotMemory ProgramInstance::MemoryOf(const SlotPlace& place) const {
+SlotMemory ProgramInstance::MemoryOf(const SlotPlace& place, int32_t copy) const {
   if (place.slot < 0) return {};
-  const SlotMemory& slot = slots_[place.slot];
+  const bool bound = IsBound(program_.slots[place.slot].kind);
+  const SlotMemory& slot = bound ? bound_[place.slot] : shared_[copy][place.slot];
   return {slot.buffer, slot.offset + place.offset};
 }
 
-void ProgramInstance::ResolveTransfers() {
-  inputs_.clear();
-  outputs_.clear();
-  input_bytes_ = 0;
-  for (size_t i = 0; i < program_.slots.size(); ++i) {
-    const Slot& slot = program_.slots[i];
-    if (slot.kind != SlotKind::kInput) continue;
-    if (inputs_.size() <= static_cast<size_t>(slot.id)) inputs_.resize(slot.id + 1);
-    inputs_[slot.id] = {slots_[i], slot.bytes, 0};
-    streams_[stream_of_[slot.device]].inputs.push_back(slot.id);
-  }
-  for (Transfer& input : inputs_) {
-    input.host_offset = input_bytes_;
-    input_bytes_ += AlignUp(input.bytes, kTensorAlignment);
-  }
-  for (size_t i = 0; i < program_.outputs.size(); ++i) {
-    const NodeId node = program_.outputs[i].node;
-    const SlotPlace& place = program_.places[Index(node)];
-    outputs_.push_back({MemoryOf(place), ByteExtent(program_.graph.layout(node)).value_or(0), 0});
-    streams_[stream_of_[program_.slots[place.slot].device]].outputs.push_back(
-        static_cast<int32_t>(i));
+void ProgramInstance::ResolvePlaces(int32_t copy) {
+  places_.clear();
+  places_.reserve(program_.places.size());
+  for (const SlotPlace& place : program_.places) {
+    const SlotMemory where = MemoryOf(place, copy);
+    places_.push_back({where.buffer, where.offset});
   }
 }
 
-absl::Status ProgramInstance::PrepareStream(int32_t s, absl::Span<Backend* const> backends) {
+void ProgramInstance::ResolveTransfers(int32_t copy) {
+  // Inputs lie where they lie in every copy.
+  for (size_t i = 0; copy == 0 && i < program_.slots.size(); ++i) {
+    const Slot& slot = program_.slots[i];
+    if (slot.kind != SlotKind::kInput) continue;
+    Transfer input{slot.id, slot.bytes, inputs_[slot.id].offset, {}};
+    input.memory.Add(shared_[copy][i]);
+    streams_[stream_of_[slot.device]].inputs.push_back(std::move(input));
+  }
+  const std::vector<int32_t> stream_of = StreamOfOutputs(program_);
+  std::vector<size_t> next(streams_.size());
+  for (size_t i = 0; i < program_.outputs.size(); ++i) {
+    std::vector<Transfer>& outputs = streams_[stream_of[i]].outputs;
+    const size_t k = next[stream_of[i]]++;
+    if (copy == 0) outputs.push_back({static_cast<int32_t>(i), output_bytes_[i], 0, {}});
+    outputs[k].memory.Add(MemoryOf(program_.places[Index(program_.outputs[i].node)], copy));
+  }
+}
+
+absl::Status ProgramInstance::PrepareStream(int32_t s, int32_t copy,
+                                            absl::Span<Backend* const> backends) {
   const Stream& stream = program_.streams[s];
   Backend& backend = *backends[stream.device];
   std::vector<PreparedCommand>& prepared = streams_[s].commands;
   prepared.resize(stream.commands.size());
   for (size_t i = 0; i < prepared.size(); ++i) {
-    const absl::Status status = PrepareCommand(stream.commands[i], backend, prepared[i]);
+    if (copy > 0 && !DiffersByCopy(stream.commands[i])) continue;
+    const absl::Status status = PrepareCommand(stream.commands[i], copy, backend, prepared[i]);
     if (status.ok()) continue;
     return absl::Status(
         status.code(), absl::StrCat(backend.device().name(), ", ", CommandText(program_, stream, i),
@@ -173,21 +235,56 @@ absl::Status ProgramInstance::PrepareStream(int32_t s, absl::Span<Backend* const
   return absl::OkStatus();
 }
 
-absl::Status ProgramInstance::PrepareCommand(const Command& command, Backend& backend,
+bool ProgramInstance::IsCrossing(NodeId id) const {
+  const SlotPlace& place = program_.places[Index(id)];
+  return place.slot >= 0 && program_.slots[place.slot].kind == SlotKind::kCrossing;
+}
+
+bool ProgramInstance::DiffersByCopy(const Command& command) const {
+  if (const auto* compute = std::get_if<ComputeCommand>(&command)) {
+    return std::any_of(compute->nodes.begin(), compute->nodes.end(), [&](NodeId id) {
+      const auto& sources = program_.graph.node(id).sources;
+      return IsCrossing(id) || std::any_of(sources.begin(), sources.end(),
+                                           [&](NodeId source) { return IsCrossing(source); });
+    });
+  }
+  const auto* copy = std::get_if<CopyCommand>(&command);
+  if (copy != nullptr) {
+    return IsCrossing(copy->node) || IsCrossing(program_.graph.node(copy->node).sources[0]);
+  }
+  const auto* experts = std::get_if<CopyExpertsCommand>(&command);
+  if (experts != nullptr) return IsCrossing(experts->node) || IsCrossing(experts->ids);
+  const auto* observe = std::get_if<ObserveCommand>(&command);
+  return observe != nullptr && IsCrossing(observe->node);
+}
+
+absl::Status ProgramInstance::PrepareCommand(const Command& command, int32_t copy, Backend& backend,
                                              PreparedCommand& prepared) {
   if (const auto* compute = std::get_if<ComputeCommand>(&command)) {
-    ASSIGN_OR_RETURN(prepared.executable,
+    ASSIGN_OR_RETURN(std::unique_ptr<Executable> executable,
                      backend.Prepare(GraphSlice{&program_.graph, compute->nodes, places_}));
-  } else if (const auto* copy = std::get_if<CopyCommand>(&command)) {
-    prepared.source = MemoryOf(copy->source);
-    prepared.destination = MemoryOf(copy->destination);
-    prepared.bytes = copy->bytes;
+    prepared.executable.Add(std::move(executable));
+  } else if (const auto* move = std::get_if<CopyCommand>(&command)) {
+    prepared.bytes = move->bytes;
+    const CommandMemory memory = {
+        MemoryOf(move->source, copy), MemoryOf(move->destination, copy), {}};
+    if (program_.slots[move->source.slot].kind == SlotKind::kWeight) {
+      RETURN_IF_ERROR(CheckPacking(memory));
+    }
+    prepared.memory.Add(memory);
+  } else if (const auto* experts = std::get_if<CopyExpertsCommand>(&command)) {
+    const CommandMemory memory = {MemoryOf(experts->source, copy),
+                                  MemoryOf(experts->destination, copy),
+                                  MemoryOf(experts->ids_place, copy)};
+    RETURN_IF_ERROR(CheckPacking(memory));
+    prepared.memory.Add(memory);
+  } else if (const auto* observe = std::get_if<ObserveCommand>(&command)) {
+    prepared.bytes = *ByteExtent(program_.graph.layout(observe->node));
+    prepared.memory.Add({MemoryOf(program_.places[Index(observe->node)], copy), {}, {}});
   } else if (const auto* record = std::get_if<RecordCommand>(&command)) {
     prepared.event = record->event;
-  } else if (const auto* wait = std::get_if<WaitCommand>(&command)) {
-    prepared.event = wait->event;
   } else {
-    return absl::UnimplementedError("this command");
+    prepared.event = std::get<WaitCommand>(command).event;
   }
   return absl::OkStatus();
 }
@@ -231,7 +328,7 @@ absl::Status ProgramInstance::CheckPageCopy(const PageCopy& copy) const {
 
 SlotMemory ProgramInstance::CacheOn(int32_t device, int32_t cache) const {
   const int32_t slot = CacheSlot(cache);
-  return slot >= 0 && program_.slots[slot].device == device ? slots_[slot] : SlotMemory{};
+  return slot >= 0 && program_.slots[slot].device == device ? bound_[slot] : SlotMemory{};
 }
 
 }  // namespace weft

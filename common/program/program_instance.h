@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,26 +17,52 @@
 
 namespace weft {
 
+// A value for each copy of the crossing slots (Program::copies), or one for all of them.
+template <typename T>
+class PerCopy {
+ public:
+  const T& operator[](int32_t copy) const { return values_[values_.size() == 1 ? 0 : copy]; }
+  // The values are added in the order of the copies.
+  void Add(T value) { values_.push_back(std::move(value)); }
+
+ private:
+  std::vector<T> values_;
+};
+
+// What a command that moves or shows bytes works on.
+struct CommandMemory {
+  SlotMemory source;
+  SlotMemory destination;
+  SlotMemory ids;
+};
+
 // One command, ready to queue.
 struct PreparedCommand {
-  std::unique_ptr<Executable> executable;  // of a compute command
-  SlotMemory source, destination;          // of a copy
+  PerCopy<std::unique_ptr<Executable>> executable;  // of a compute command
+  PerCopy<CommandMemory> memory;                    // of copies and observation
   int64_t bytes = 0;
   int32_t event = -1;  // of a record or wait
+};
+
+// An input or output on one device.
+struct Transfer {
+  int32_t id = 0;  // of the input, or index of the output
+  int64_t bytes = 0;
+  int64_t host_offset = 0;  // of an input, in the host memory of a step
+  PerCopy<SlotMemory> memory;
 };
 
 // What one device does in a step.
 struct PreparedStream {
   std::vector<PreparedCommand> commands;  // parallel to the program's
-  std::vector<int32_t> inputs;            // ids of the inputs on this device
-  std::vector<int32_t> outputs;           // indices of the outputs on this device
+  std::vector<Transfer> inputs;
+  std::vector<Transfer> outputs;
 };
 
-// An input or output: where it lies, and where in the step's host memory (inputs only).
-struct Transfer {
-  SlotMemory memory;
+// An input as the host holds it.
+struct HostInput {
   int64_t bytes = 0;
-  int64_t host_offset = 0;
+  int64_t offset = 0;
 };
 
 // Made and changed while all devices are idle; read by their threads in between.
@@ -43,12 +70,15 @@ class ProgramInstance {
  public:
   // Resolves the slots and prepares every compute command. `program`, `memory` and `backends` (one
   // per device) outlive it. Errors: INVALID_ARGUMENT for a missing, doubled or too small binding;
-  // UNIMPLEMENTED and others of Prepare, naming device, command and node.
+  // UNIMPLEMENTED for a memory that a device cannot use, and others of Prepare, naming device,
+  // command and node.
   static absl::StatusOr<std::unique_ptr<ProgramInstance>> Create(
       ProgramId id, const Program& program, absl::Span<const SlotBinding> bindings,
       const SessionMemory& memory, absl::Span<Backend* const> backends);
 
-  // Once more, after the session's memory moved. On failure the instance stays unusable.
+  // False once the session's memory moved from under it.
+  bool IsCurrent(const SessionMemory& memory) const;
+  // Once more, for that. On failure the instance stays unusable.
   absl::Status PrepareAgain(const SessionMemory& memory, absl::Span<Backend* const> backends);
 
   ProgramId program_id() const { return program_id_; }
@@ -59,10 +89,15 @@ class ProgramInstance {
   // The stream of a device, or null.
   const Stream* StreamOf(int32_t device) const;
   const PreparedStream* PreparedOf(int32_t device) const;
-  absl::Span<const Transfer> inputs() const { return inputs_; }
-  absl::Span<const Transfer> outputs() const { return outputs_; }
-  int64_t input_bytes() const { return input_bytes_; }  // of the host memory of a step
-  Event& event(int32_t index) const { return *events_[index]; }
+  absl::Span<const HostInput> inputs() const { return inputs_; }  // by id
+  int64_t input_bytes() const { return input_bytes_; }            // of the host memory of a step
+  absl::Span<const int64_t> output_bytes() const { return output_bytes_; }
+  // The event of a copy of the program.
+  Event& event(int32_t index, int32_t copy) const {
+    return *events_[static_cast<size_t>(index) * program_.copies + copy];
+  }
+  // Which copy the step of that rotation uses.
+  int32_t CopyOf(int32_t rotation) const { return program_.copies == 1 ? 0 : rotation; }
 
   // The slot of a bound cache, and its size. Errors: INVALID_ARGUMENT.
   absl::Status CheckPageCopy(const PageCopy& copy) const;
@@ -71,25 +106,34 @@ class ProgramInstance {
 
  private:
   ProgramInstance(ProgramId id, const Program& program) : program_id_(id), program_(program) {}
+  absl::Status CheckMemories(absl::Span<Backend* const> backends) const;
   absl::Status Bind(absl::Span<const SlotBinding> bindings, absl::Span<Backend* const> backends);
-  absl::Status PrepareStream(int32_t stream, absl::Span<Backend* const> backends);
-  absl::Status PrepareCommand(const Command& command, Backend& backend, PreparedCommand& prepared);
-  void ResolveTransfers();
-  SlotMemory MemoryOf(const SlotPlace& place) const;
+  absl::Status MakeEvents(absl::Span<Backend* const> backends);
+  void ResolveInputs();
+  // Of one copy; in their order.
+  void ResolvePlaces(int32_t copy);
+  void ResolveTransfers(int32_t copy);
+  absl::Status PrepareStream(int32_t stream, int32_t copy, absl::Span<Backend* const> backends);
+  absl::Status PrepareCommand(const Command& command, int32_t copy, Backend& backend,
+                              PreparedCommand& prepared);
+  // True if a tensor that the command touches lies elsewhere in each copy.
+  bool DiffersByCopy(const Command& command) const;
+  bool IsCrossing(NodeId id) const;
+  SlotMemory MemoryOf(const SlotPlace& place, int32_t copy) const;
   int32_t CacheSlot(int32_t cache) const;
 
   const ProgramId program_id_;
   const Program& program_;
   bool usable_ = false;
-  std::vector<SlotMemory> bound_;  // weights and caches, by slot
-  std::vector<SlotMemory> slots_;  // all
-  std::vector<TensorPlace> places_;
+  std::vector<SlotMemory> bound_;                // weights and caches, by slot
+  std::vector<std::vector<SlotMemory>> shared_;  // the session's, by copy and slot
+  std::vector<TensorPlace> places_;              // of the copy that is being prepared
   std::vector<int32_t> cache_slots_;
   std::vector<int32_t> stream_of_;  // by device
   std::vector<PreparedStream> streams_;
-  std::vector<std::unique_ptr<Event>> events_;
-  std::vector<Transfer> inputs_;
-  std::vector<Transfer> outputs_;
+  std::vector<std::unique_ptr<Event>> events_;  // by index and copy
+  std::vector<HostInput> inputs_;
+  std::vector<int64_t> output_bytes_;
   int64_t input_bytes_ = 0;
 };
 

@@ -17,12 +17,20 @@ int64_t InputBytes(const Slot& slot, Device& device) {
                  std::max(kTensorAlignment, device.buffer_type().alignment()));
 }
 
+void NoteReplaced(absl::string_view what, const Device& device, const Buffer* buffer, int64_t bytes,
+                  std::vector<std::string>& replaced) {
+  if (buffer == nullptr) return;
+  replaced.push_back(absl::StrCat(what, " of ", device.name(), " grew from ", buffer->size(),
+                                  " to ", bytes, " bytes"));
+}
+
 // `buffer` holds at least `bytes` afterwards; its content does not matter.
-absl::Status Grow(Device& device, int64_t bytes, std::unique_ptr<Buffer>& buffer, bool& replaced) {
+absl::Status Grow(const absl::AlphaNum& what, Device& device, int64_t bytes,
+                  std::unique_ptr<Buffer>& buffer, std::vector<std::string>& replaced) {
   if (buffer != nullptr && buffer->size() >= bytes) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::unique_ptr<Buffer> larger,
                    device.buffer_type().Allocate(bytes, BufferUsage::kCompute));
-  replaced = replaced || buffer != nullptr;
+  NoteReplaced(what.Piece(), device, buffer.get(), bytes, replaced);
   buffer = std::move(larger);
   return absl::OkStatus();
 }
@@ -46,6 +54,8 @@ std::vector<SessionMemory::Need> SessionMemory::NeedOf(const Program& program) c
       need.input_bytes += InputBytes(slot, *devices_[slot.device].device);
     } else if (slot.kind == SlotKind::kArena) {
       need.arena_bytes.push_back(slot.bytes);
+    } else if (slot.kind == SlotKind::kCrossing) {
+      need.crossing_bytes.push_back(slot.bytes);
     } else if (slot.kind == SlotKind::kPageTable) {
       need.tables.push_back(&slot);
     }
@@ -53,26 +63,42 @@ std::vector<SessionMemory::Need> SessionMemory::NeedOf(const Program& program) c
   return needs;
 }
 
-absl::Status SessionMemory::Reserve(const Program& program, bool& replaced) {
+absl::Status SessionMemory::Reserve(const Program& program, std::vector<std::string>& replaced) {
   const std::vector<Need> needs = NeedOf(program);
   for (size_t d = 0; d < needs.size(); ++d) {
-    const Need& need = needs[d];
-    Shared& shared = devices_[d];
-    if (need.input_bytes > 0) {
-      RETURN_IF_ERROR(Grow(*shared.device, need.input_bytes, shared.inputs, replaced));
-    }
-    if (shared.arenas.size() < need.arena_bytes.size()) {
-      shared.arenas.resize(need.arena_bytes.size());
-    }
-    for (size_t k = 0; k < need.arena_bytes.size(); ++k) {
-      RETURN_IF_ERROR(Grow(*shared.device, need.arena_bytes[k], shared.arenas[k], replaced));
-    }
-    for (const Slot* slot : need.tables) RETURN_IF_ERROR(ReserveTable(*slot, shared, replaced));
+    RETURN_IF_ERROR(ReserveDevice(needs[d], program.copies, devices_[d], replaced));
   }
   return absl::OkStatus();
 }
 
-absl::Status SessionMemory::ReserveTable(const Slot& slot, Shared& shared, bool& replaced) {
+absl::Status SessionMemory::ReserveDevice(const Need& need, int32_t copies, Shared& shared,
+                                          std::vector<std::string>& replaced) {
+  Device& device = *shared.device;
+  if (need.input_bytes > 0) {
+    RETURN_IF_ERROR(Grow("input memory", device, need.input_bytes, shared.inputs, replaced));
+  }
+  if (shared.arenas.size() < need.arena_bytes.size()) {
+    shared.arenas.resize(need.arena_bytes.size());
+  }
+  for (size_t k = 0; k < need.arena_bytes.size(); ++k) {
+    RETURN_IF_ERROR(
+        Grow(absl::StrCat("arena ", k), device, need.arena_bytes[k], shared.arenas[k], replaced));
+  }
+  if (shared.crossings.size() < need.crossing_bytes.size()) {
+    shared.crossings.resize(need.crossing_bytes.size());
+  }
+  for (size_t k = 0; k < need.crossing_bytes.size(); ++k) {
+    for (int32_t copy = 0; copy < copies; ++copy) {
+      RETURN_IF_ERROR(Grow(absl::StrCat("copy ", copy, " of crossing slot ", k), device,
+                           need.crossing_bytes[k], shared.crossings[k][copy], replaced));
+    }
+  }
+  for (const Slot* slot : need.tables) RETURN_IF_ERROR(ReserveTable(*slot, shared, replaced));
+  return absl::OkStatus();
+}
+
+absl::Status SessionMemory::ReserveTable(const Slot& slot, Shared& shared,
+                                         std::vector<std::string>& replaced) {
   std::vector<int32_t>& content = tables_[slot.id];
   const int64_t entries =
       std::max(static_cast<int64_t>(content.size()), CeilDivide(slot.bytes, kEntryBytes));
@@ -89,16 +115,17 @@ absl::Status SessionMemory::ReserveTable(const Slot& slot, Shared& shared, bool&
                    shared.device->buffer_type().Allocate(bytes, BufferUsage::kAny));
   content.resize(static_cast<size_t>(entries));
   RETURN_IF_ERROR(larger->Set(0, content.data(), bytes));
-  replaced = replaced || table != nullptr;
+  NoteReplaced(absl::StrCat("page table ", slot.id), *shared.device, table.get(), bytes, replaced);
   table = std::move(larger);
   table_bytes_ += more;
   return absl::OkStatus();
 }
 
-std::vector<SlotMemory> SessionMemory::Resolve(const Program& program) const {
+std::vector<SlotMemory> SessionMemory::Resolve(const Program& program, int32_t copy) const {
   std::vector<SlotMemory> memory(program.slots.size());
   std::vector<int64_t> input_end(devices_.size());
   std::vector<size_t> next_arena(devices_.size());
+  std::vector<size_t> next_crossing(devices_.size());
   for (size_t i = 0; i < program.slots.size(); ++i) {
     const Slot& slot = program.slots[i];
     const Shared& shared = devices_[slot.device];
@@ -107,6 +134,8 @@ std::vector<SlotMemory> SessionMemory::Resolve(const Program& program) const {
       input_end[slot.device] += InputBytes(slot, *shared.device);
     } else if (slot.kind == SlotKind::kArena) {
       memory[i] = {shared.arenas[next_arena[slot.device]++].get(), 0};
+    } else if (slot.kind == SlotKind::kCrossing) {
+      memory[i] = {shared.crossings[next_crossing[slot.device]++][copy].get(), 0};
     } else if (slot.kind == SlotKind::kPageTable) {
       memory[i] = {Table(slot.id, slot.device), 0};
     }

@@ -1,11 +1,15 @@
 // The memory that all instances of a session share: per device one input buffer, the pieces of the
-// arena, and the page tables. It only grows.
+// arena, the crossing slots and the page tables. It only grows.
 //
-// Sharing is sound because the steps of a session run one after another.
+// Sharing is sound because the steps of a session run one after another on each device. What other
+// devices touch while the next step already runs on this one lies in crossing slots, and those of
+// steps in flight differ by their copy.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -22,6 +26,7 @@ namespace weft {
 struct SlotMemory {
   Buffer* buffer = nullptr;
   int64_t offset = 0;
+  friend bool operator==(const SlotMemory&, const SlotMemory&) = default;
 };
 
 // Not thread-safe; Reserve and the destructor need all devices idle.
@@ -29,13 +34,14 @@ class SessionMemory {
  public:
   SessionMemory(absl::Span<Device* const> devices, int64_t table_bytes_limit);
 
-  // Makes room for the inputs, arenas and page tables of `program`. Sets `replaced` if a buffer
-  // that instances may know was replaced, also on failure: they must resolve their slots again.
-  // Errors: RESOURCE_EXHAUSTED.
-  absl::Status Reserve(const Program& program, bool& replaced);
+  // Makes room for the inputs, arenas, crossing slots and page tables of `program`. Adds to
+  // `replaced` a sentence for each buffer that was replaced, also on failure: instances that know
+  // it must resolve their slots again. Errors: RESOURCE_EXHAUSTED.
+  absl::Status Reserve(const Program& program, std::vector<std::string>& replaced);
 
-  // The memory of each input, arena and page table slot, after Reserve; of the others null.
-  std::vector<SlotMemory> Resolve(const Program& program) const;
+  // The memory of each input, arena, crossing and page table slot for copy `copy`, after Reserve;
+  // of the others null.
+  std::vector<SlotMemory> Resolve(const Program& program, int32_t copy) const;
 
   // Errors: INVALID_ARGUMENT for an unknown table, an entry outside it or a negative page.
   absl::Status CheckUpdate(const TableUpdate& update) const;
@@ -50,16 +56,20 @@ class SessionMemory {
     Device* device = nullptr;
     std::unique_ptr<Buffer> inputs;
     std::vector<std::unique_ptr<Buffer>> arenas;
+    std::vector<std::array<std::unique_ptr<Buffer>, kMaxStepsInFlight>> crossings;  // [slot][copy]
     absl::flat_hash_map<int32_t, std::unique_ptr<Buffer>> tables;
   };
   // What a program needs of one device.
   struct Need {
     int64_t input_bytes = 0;
     std::vector<int64_t> arena_bytes;
+    std::vector<int64_t> crossing_bytes;
     std::vector<const Slot*> tables;
   };
   std::vector<Need> NeedOf(const Program& program) const;
-  absl::Status ReserveTable(const Slot& slot, Shared& shared, bool& replaced);
+  absl::Status ReserveDevice(const Need& need, int32_t copies, Shared& shared,
+                             std::vector<std::string>& replaced);
+  absl::Status ReserveTable(const Slot& slot, Shared& shared, std::vector<std::string>& replaced);
 
   std::vector<Shared> devices_;
   const int64_t table_bytes_limit_;

@@ -18,12 +18,16 @@ absl::Status InContext(const absl::Status& status, const std::string& where) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StepExecutor>> StepExecutor::Create(
-    absl::Span<Device* const> devices, const SessionMemory& memory, Logger* logger) {
+    absl::Span<Device* const> devices, const SessionMemory& memory, const StepObserver& observer,
+    Logger* logger) {
   std::unique_ptr<StepExecutor> executor(new StepExecutor(memory, logger));
+  StepEvents& events = *executor;
   for (Device* device : devices) {
     auto thread = std::make_unique<DeviceThread>();
     thread->index = static_cast<int32_t>(executor->devices_.size());
     ASSIGN_OR_RETURN(thread->backend, device->OpenBackend({}));
+    thread->runner =
+        std::make_unique<StreamRunner>(thread->index, *thread->backend, memory, observer, events);
     executor->backends_.push_back(thread->backend.get());
     executor->devices_.push_back(std::move(thread));
   }
@@ -45,7 +49,7 @@ void StepExecutor::Stop() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
-    for (int64_t number = current_; number < next_; ++number) {
+    for (int64_t number = oldest_; number < next_; ++number) {
       StopLocked(StepOf(number), absl::CancelledError("the session ends"));
     }
     for (const auto& device : devices_) device->wake.NotifyAll();
@@ -73,6 +77,8 @@ absl::StatusOr<Step*> StepExecutor::Begin(int64_t number) {
 void StepExecutor::Submit(Step& step) {
   const ProgramInstance& instance = *step.instance;
   MutexLock lock(mutex_);
+  rotation_ = NextRotationLocked();
+  step.copy = instance.CopyOf(rotation_);
   step.number = next_++;
   step.phase = Step::Phase::kLaunched;
   step.status = absl::OkStatus();
@@ -80,6 +86,7 @@ void StepExecutor::Submit(Step& step) {
   step.recorded.assign(static_cast<size_t>(instance.program().event_count), false);
   step.pending_on.assign(devices_.size(), false);
   step.pending_count = 0;
+  step.overlapped = false;
   for (size_t d = 0; d < devices_.size(); ++d) {
     const auto index = static_cast<int32_t>(d);
     const bool tables = !step.table_runs.empty() && memory_.HasTables(index);
@@ -87,13 +94,15 @@ void StepExecutor::Submit(Step& step) {
     step.pending_on[d] = true;
     ++step.pending_count;
   }
-  if (current_ == step.number) {
-    if (step.pending_count == 0) {
-      FinishStepLocked(step);
-    } else {
-      WakeDevicesLocked(step);
-    }
+  ++counters_.launched;
+  AdvanceLocked();
+}
+
+int32_t StepExecutor::NextRotationLocked() {
+  for (const Step& step : steps_) {
+    if (step.phase != Step::Phase::kFree) return (rotation_ + 1) % kMaxStepsInFlight;
   }
+  return 0;
 }
 
 absl::StatusOr<StepOutput> StepExecutor::Await(int64_t number, Clock::TimePoint deadline) {
@@ -132,7 +141,12 @@ absl::Status StepExecutor::Cancel(int64_t number) {
 
 void StepExecutor::WaitIdle() {
   MutexLock lock(mutex_);
-  while (current_ < next_) finished_.Wait(mutex_);
+  while (oldest_ < next_) finished_.Wait(mutex_);
+}
+
+StepCounters StepExecutor::counters() {
+  MutexLock lock(mutex_);
+  return counters_;
 }
 
 void StepExecutor::Run(DeviceThread& device) {
@@ -142,15 +156,32 @@ void StepExecutor::Run(DeviceThread& device) {
       MutexLock lock(mutex_);
       while (step == nullptr) {
         if (stopping_) return;
-        if (current_ < next_ && StepOf(current_).pending_on[device.index]) {
-          step = &StepOf(current_);
-        } else {
-          device.wake.Wait(mutex_);
-        }
+        step = NextStepLocked(device.index);
+        if (step == nullptr) device.wake.Wait(mutex_);
       }
+      NoteOverlapLocked(*step);
     }
     RunStep(device, *step);
   }
+}
+
+Step* StepExecutor::NextStepLocked(int32_t device) {
+  bool overlaps = true;  // all steps before, that have not finished
+  for (int64_t number = oldest_; number < next_; ++number) {
+    Step& step = StepOf(number);
+    if (step.phase != Step::Phase::kLaunched) continue;  // finished before an earlier one
+    const bool may_overlap = step.instance->program().copies > 1;
+    if (number > oldest_ && !(overlaps && may_overlap)) return nullptr;
+    if (step.pending_on[device]) return &step;
+    overlaps = overlaps && may_overlap;
+  }
+  return nullptr;
+}
+
+void StepExecutor::NoteOverlapLocked(Step& step) {
+  if (step.number == oldest_ || step.overlapped) return;
+  step.overlapped = true;
+  ++counters_.overlapped;
 }
 
 void StepExecutor::RunStep(DeviceThread& device, Step& step) {
@@ -159,92 +190,11 @@ void StepExecutor::RunStep(DeviceThread& device, Step& step) {
   };
   const Clock::TimePoint start = clock_.Now();
   double waited_seconds = 0;
-  absl::Status status = InContext(ApplyUpdates(device, step), "page tables");
-  if (status.ok()) status = RunStream(device, step, waited_seconds);
+  const absl::Status status = device.runner->Run(step, waited_seconds);
   if (!status.ok()) Fail(step, InContext(status, where()));
   const absl::Status finished = device.backend->Synchronize();
   if (!finished.ok()) Fail(step, InContext(finished, where()));
   Finish(device, step, SecondsSince(clock_, start) - waited_seconds);
-}
-
-// Happens in every step, also if it was cancelled: later steps rely on it (decision 13).
-absl::Status StepExecutor::ApplyUpdates(DeviceThread& device, const Step& step) {
-  for (const TableRun& run : step.table_runs) {
-    Buffer* table = memory_.Table(run.table, device.index);
-    if (table == nullptr) continue;
-    // Another device may hold a longer copy of the table.
-    const int64_t offset = int64_t{run.first_entry} * 4;
-    const int64_t bytes = std::min<int64_t>(int64_t{run.count} * 4, table->size() - offset);
-    if (bytes <= 0) continue;
-    RETURN_IF_ERROR(
-        device.backend->Upload(step.pages.data() + run.first_page, *table, offset, bytes));
-  }
-  for (const PageCopy& copy : step.page_copies) {
-    const SlotMemory cache = step.instance->CacheOn(device.index, copy.cache);
-    if (cache.buffer == nullptr || copy.from == copy.to) continue;
-    RETURN_IF_ERROR(device.backend->Copy(*cache.buffer, cache.offset + copy.from * copy.page_bytes,
-                                         *cache.buffer, cache.offset + copy.to * copy.page_bytes,
-                                         copy.page_bytes));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status StepExecutor::RunStream(DeviceThread& device, Step& step, double& waited_seconds) {
-  const PreparedStream* prepared = step.instance->PreparedOf(device.index);
-  if (prepared == nullptr || step.stop.load(std::memory_order_relaxed)) return absl::OkStatus();
-  for (const int32_t id : prepared->inputs) {
-    const Transfer& input = step.instance->inputs()[id];
-    RETURN_IF_ERROR(
-        InContext(device.backend->Upload(step.upload.data() + input.host_offset,
-                                         *input.memory.buffer, input.memory.offset, input.bytes),
-                  absl::StrCat("input ", id)));
-  }
-  const Stream& stream = *step.instance->StreamOf(device.index);
-  for (size_t i = 0; i < stream.commands.size(); ++i) {
-    if (step.stop.load(std::memory_order_relaxed)) return absl::OkStatus();
-    const absl::Status status =
-        RunCommand(device, step, stream.commands[i], prepared->commands[i], waited_seconds);
-    if (!status.ok()) {
-      return InContext(status, CommandText(step.instance->program(), stream, i));
-    }
-  }
-  return FetchOutputs(device, step, *prepared);
-}
-
-absl::Status StepExecutor::RunCommand(DeviceThread& device, Step& step, const Command& command,
-                                      const PreparedCommand& prepared, double& waited_seconds) {
-  Backend& backend = *device.backend;
-  if (std::holds_alternative<ComputeCommand>(command)) {
-    return backend.Launch(*prepared.executable);
-  }
-  if (std::holds_alternative<CopyCommand>(command)) {
-    return backend.Copy(*prepared.source.buffer, prepared.source.offset,
-                        *prepared.destination.buffer, prepared.destination.offset, prepared.bytes);
-  }
-  if (std::holds_alternative<RecordCommand>(command)) {
-    RETURN_IF_ERROR(backend.Record(step.instance->event(prepared.event)));
-    MarkRecorded(step, prepared.event);
-    return absl::OkStatus();
-  }
-  // A wait for an event that was never recorded would pass at once: first let the other stream's
-  // thread record it.
-  const Clock::TimePoint start = clock_.Now();
-  const bool recorded = AwaitRecorded(device, step, prepared.event);
-  waited_seconds += SecondsSince(clock_, start);
-  if (!recorded) return absl::OkStatus();
-  return backend.Wait(step.instance->event(prepared.event));
-}
-
-absl::Status StepExecutor::FetchOutputs(DeviceThread& device, Step& step,
-                                        const PreparedStream& prepared) {
-  if (step.stop.load(std::memory_order_relaxed)) return absl::OkStatus();
-  for (const int32_t i : prepared.outputs) {
-    const Transfer& output = step.instance->outputs()[i];
-    RETURN_IF_ERROR(InContext(device.backend->Download(*output.memory.buffer, output.memory.offset,
-                                                       step.output.outputs[i].data(), output.bytes),
-                              absl::StrCat("output ", i)));
-  }
-  return absl::OkStatus();
 }
 
 void StepExecutor::MarkRecorded(Step& step, int32_t event) {
@@ -253,10 +203,10 @@ void StepExecutor::MarkRecorded(Step& step, int32_t event) {
   WakeDevicesLocked(step);
 }
 
-bool StepExecutor::AwaitRecorded(DeviceThread& device, Step& step, int32_t event) {
+bool StepExecutor::AwaitRecorded(Step& step, int32_t event, int32_t device) {
   MutexLock lock(mutex_);
   while (!step.recorded[event] && !step.stop.load(std::memory_order_relaxed)) {
-    device.wake.Wait(mutex_);
+    devices_[device]->wake.Wait(mutex_);
   }
   return step.recorded[event];
 }
@@ -277,19 +227,23 @@ void StepExecutor::Finish(DeviceThread& device, Step& step, double seconds) {
   MutexLock lock(mutex_);
   step.output.compute_seconds = std::max(step.output.compute_seconds, seconds);
   step.pending_on[device.index] = false;
-  if (--step.pending_count == 0) FinishStepLocked(step);
+  if (--step.pending_count > 0) return;
+  step.phase = Step::Phase::kFinished;
+  finished_.NotifyAll();
+  AdvanceLocked();
 }
 
-void StepExecutor::FinishStepLocked(Step& step) {
-  step.phase = Step::Phase::kFinished;
-  ++current_;
-  // A step without a part for any device ends when its turn comes.
-  while (current_ < next_ && StepOf(current_).pending_count == 0) {
-    StepOf(current_).phase = Step::Phase::kFinished;
-    ++current_;
+void StepExecutor::AdvanceLocked() {
+  while (oldest_ < next_ && StepOf(oldest_).pending_count == 0) {
+    // It may have finished before an earlier one, and be awaited. Without a part for any device it
+    // ends when its turn comes.
+    Step& step = StepOf(oldest_++);
+    if (step.phase == Step::Phase::kLaunched) step.phase = Step::Phase::kFinished;
+    finished_.NotifyAll();
   }
-  if (current_ < next_) WakeDevicesLocked(StepOf(current_));
-  finished_.NotifyAll();
+  for (const auto& device : devices_) {
+    if (NextStepLocked(device->index) != nullptr) device->wake.NotifyOne();
+  }
 }
 
 void StepExecutor::WakeDevicesLocked(const Step& step) {

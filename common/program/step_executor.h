@@ -1,16 +1,14 @@
 // The threads that run steps: one per device, each with its backend.
 //
-// The steps of a session run one after another in launch order, and a step starts on a device once
-// the step before it has finished on all. Within a step every device first applies the updates of
-// page tables and the page copies, then uploads its inputs, runs its stream and fetches its
-// outputs. A thread sleeps on a condition variable whenever it has nothing to do.
+// A step starts on a device once the step before it has finished there, if the programs of both let
+// steps overlap (Program::copies); otherwise once it has finished on all devices. Consecutive steps
+// use the copies of crossing slots in turn, so that what a device still reads of one step is not
+// written by the next. A thread sleeps on a condition variable whenever it has nothing to do.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -22,49 +20,27 @@
 #include "common/base/mutex.h"
 #include "common/device/device.h"
 #include "common/program/program_host.h"
-#include "common/program/program_instance.h"
 #include "common/program/session_memory.h"
+#include "common/program/step.h"
+#include "common/program/stream_runner.h"
 
 namespace weft {
 
-// Consecutive entries of one page table: `count` values of Step::pages from `first_page`.
-struct TableRun {
-  int32_t table = 0;
-  int32_t first_entry = 0;
-  int32_t count = 0;
-  size_t first_page = 0;
+// Steps since the executor was made.
+struct StepCounters {
+  int64_t launched = 0;
+  int64_t overlapped = 0;  // started on a device while an earlier one still ran on another
 };
 
-// One step in flight. Its memory is kept and reused, so that a steady state allocates only outputs.
-// The launching thread fills it before Submit; device threads only read the first part.
-struct Step {
-  int64_t number = 0;
-  const ProgramInstance* instance = nullptr;
-  std::vector<uint8_t> upload;  // inputs, at the host offsets of the instance
-  std::vector<TableRun> table_runs;
-  std::vector<int32_t> pages;
-  std::vector<PageCopy> page_copies;
-  StepOutput output;  // output.outputs[i] is written by the device that holds it
-
-  // Guarded by the executor's mutex.
-  enum class Phase { kFree, kLaunched, kFinished };
-  Phase phase = Phase::kFree;
-  absl::Status status;
-  std::vector<bool> recorded;    // per event
-  std::vector<bool> pending_on;  // per device: has not finished its part
-  int32_t pending_count = 0;
-  // Set when the step was cancelled or a command failed: streams end at their next command.
-  std::atomic<bool> stop = false;
-};
-
-class StepExecutor {
+class StepExecutor final : private StepEvents {
  public:
-  // `devices` and `memory` outlive it; `logger` may be null. Errors: those of OpenBackend;
-  // RESOURCE_EXHAUSTED for a thread.
+  // `devices`, `memory` and `observer` outlive it; `observer` may be empty, `logger` null. Errors:
+  // those of OpenBackend; RESOURCE_EXHAUSTED for a thread.
   static absl::StatusOr<std::unique_ptr<StepExecutor>> Create(absl::Span<Device* const> devices,
                                                               const SessionMemory& memory,
+                                                              const StepObserver& observer,
                                                               Logger* logger);
-  ~StepExecutor();
+  ~StepExecutor() override;
   // Cancels what is in flight and joins the threads; nothing runs after it.
   void Stop();
 
@@ -81,11 +57,13 @@ class StepExecutor {
   absl::Status Cancel(int64_t number);
   // Returns once every submitted step has finished.
   void WaitIdle();
+  StepCounters counters();
 
  private:
   struct DeviceThread {
     int32_t index = 0;
     std::unique_ptr<Backend> backend;
+    std::unique_ptr<StreamRunner> runner;
     CondVar wake;
     std::thread thread;
   };
@@ -95,19 +73,20 @@ class StepExecutor {
 
   void Run(DeviceThread& device);
   void RunStep(DeviceThread& device, Step& step);
-  absl::Status ApplyUpdates(DeviceThread& device, const Step& step);
-  absl::Status RunStream(DeviceThread& device, Step& step, double& waited_seconds);
-  absl::Status RunCommand(DeviceThread& device, Step& step, const Command& command,
-                          const PreparedCommand& prepared, double& waited_seconds);
-  absl::Status FetchOutputs(DeviceThread& device, Step& step, const PreparedStream& prepared);
-
-  void MarkRecorded(Step& step, int32_t event);
-  // False: the step was stopped before the event was recorded.
-  bool AwaitRecorded(DeviceThread& device, Step& step, int32_t event);
+  void MarkRecorded(Step& step, int32_t event) override;
+  bool AwaitRecorded(Step& step, int32_t event, int32_t device) override;
   void Fail(Step& step, absl::Status status);
-  void StopLocked(Step& step, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(DeviceThread& device, Step& step, double seconds);
-  void FinishStepLocked(Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // The step that the device may run now, or null.
+  Step* NextStepLocked(int32_t device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteOverlapLocked(Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The copy that the next step uses: the one after that of the last step, or the first if none is
+  // in flight, so that what devices captured for it stays in use.
+  int32_t NextRotationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StopLocked(Step& step, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Moves on past finished steps and wakes the devices that have something to run.
+  void AdvanceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeDevicesLocked(const Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const SessionMemory& memory_;
@@ -119,8 +98,10 @@ class StepExecutor {
   Mutex mutex_;
   CondVar finished_;  // some step finished
   std::array<Step, kMaxStepsInFlight> steps_;
-  int64_t next_ ABSL_GUARDED_BY(mutex_) = 1;     // to be launched
-  int64_t current_ ABSL_GUARDED_BY(mutex_) = 1;  // runs now, or next_ if all is idle
+  int64_t next_ ABSL_GUARDED_BY(mutex_) = 1;      // to be launched
+  int64_t oldest_ ABSL_GUARDED_BY(mutex_) = 1;    // has not finished, or next_ if all is idle
+  int32_t rotation_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last launched step
+  StepCounters counters_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

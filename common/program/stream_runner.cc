@@ -1,0 +1,162 @@
+#include "common/program/stream_runner.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/program/expert_runs.h"
+
+namespace weft {
+namespace {
+
+absl::Status InContext(const absl::Status& status, const std::string& where) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
+}
+
+bool Stopped(const Step& step) { return step.stop.load(std::memory_order_relaxed); }
+
+}  // namespace
+
+absl::Status StreamRunner::Run(Step& step, double& waited_seconds) {
+  RETURN_IF_ERROR(InContext(ApplyUpdates(step), "page tables"));
+  const PreparedStream* prepared = step.instance->PreparedOf(device_);
+  if (prepared == nullptr || Stopped(step)) return absl::OkStatus();
+  waited_seconds_ = 0;
+  used_experts_.clear();
+  absl::Status status = UploadInputs(step, *prepared);
+  if (status.ok()) status = RunCommands(step, *prepared);
+  if (status.ok()) status = FetchOutputs(step, *prepared);
+  waited_seconds += waited_seconds_;
+  return status;
+}
+
+absl::Status StreamRunner::ApplyUpdates(const Step& step) {
+  for (const TableRun& run : step.table_runs) {
+    Buffer* table = memory_.Table(run.table, device_);
+    if (table == nullptr) continue;
+    // Another device may hold a longer copy of the table.
+    const int64_t offset = int64_t{run.first_entry} * 4;
+    const int64_t bytes = std::min<int64_t>(int64_t{run.count} * 4, table->size() - offset);
+    if (bytes <= 0) continue;
+    RETURN_IF_ERROR(backend_.Upload(step.pages.data() + run.first_page, *table, offset, bytes));
+  }
+  for (const PageCopy& copy : step.page_copies) {
+    const SlotMemory cache = step.instance->CacheOn(device_, copy.cache);
+    if (cache.buffer == nullptr || copy.from == copy.to) continue;
+    RETURN_IF_ERROR(backend_.Copy(*cache.buffer, cache.offset + copy.from * copy.page_bytes,
+                                  *cache.buffer, cache.offset + copy.to * copy.page_bytes,
+                                  copy.page_bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StreamRunner::UploadInputs(const Step& step, const PreparedStream& prepared) {
+  for (const Transfer& input : prepared.inputs) {
+    const SlotMemory& to = input.memory[step.copy];
+    RETURN_IF_ERROR(InContext(
+        backend_.Upload(step.upload.data() + input.host_offset, *to.buffer, to.offset, input.bytes),
+        absl::StrCat("input ", input.id)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StreamRunner::RunCommands(Step& step, const PreparedStream& prepared) {
+  const Stream& stream = *step.instance->StreamOf(device_);
+  for (size_t i = 0; i < stream.commands.size(); ++i) {
+    if (Stopped(step)) return absl::OkStatus();
+    const absl::Status status = std::visit(
+        [&](const auto& command) { return Execute(step, command, prepared.commands[i]); },
+        stream.commands[i]);
+    if (!status.ok()) {
+      return InContext(status, CommandText(step.instance->program(), stream, i));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StreamRunner::FetchOutputs(Step& step, const PreparedStream& prepared) {
+  if (Stopped(step)) return absl::OkStatus();
+  for (const Transfer& output : prepared.outputs) {
+    const SlotMemory& from = output.memory[step.copy];
+    RETURN_IF_ERROR(
+        InContext(backend_.Download(*from.buffer, from.offset,
+                                    step.output.outputs[output.id].data(), output.bytes),
+                  absl::StrCat("output ", output.id)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StreamRunner::Execute(Step& step, const ComputeCommand&,
+                                   const PreparedCommand& prepared) {
+  return backend_.Launch(*prepared.executable[step.copy]);
+}
+
+absl::Status StreamRunner::Execute(Step& step, const CopyCommand&,
+                                   const PreparedCommand& prepared) {
+  const CommandMemory& memory = prepared.memory[step.copy];
+  return backend_.Copy(*memory.source.buffer, memory.source.offset, *memory.destination.buffer,
+                       memory.destination.offset, prepared.bytes);
+}
+
+absl::Status StreamRunner::Execute(Step& step, const CopyExpertsCommand& command,
+                                   const PreparedCommand& prepared) {
+  const CommandMemory& memory = prepared.memory[step.copy];
+  const Graph& graph = step.instance->program().graph;
+  const TensorLayout& weight = graph.layout(command.node);
+  ASSIGN_OR_RETURN(const absl::Span<const int32_t> used,
+                   UsedExpertsOf(graph, command.ids, memory.ids));
+  ASSIGN_OR_RETURN(const std::vector<ExpertRun> runs, ExpertRuns(used, weight.ne[2], weight.nb[2]));
+  for (const ExpertRun& run : runs) {
+    RETURN_IF_ERROR(backend_.Copy(*memory.source.buffer, memory.source.offset + run.offset,
+                                  *memory.destination.buffer,
+                                  memory.destination.offset + run.offset, run.bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Span<const int32_t>> StreamRunner::UsedExpertsOf(const Graph& graph,
+                                                                      NodeId ids,
+                                                                      const SlotMemory& memory) {
+  for (const auto& [known, used] : used_experts_) {
+    if (known == ids) return absl::MakeConstSpan(used);
+  }
+  // This stream computed them, or waits for the event of the one that did.
+  RETURN_IF_ERROR(backend_.Synchronize());
+  const TensorLayout& layout = graph.layout(ids);
+  staging_.resize(static_cast<size_t>(*ByteExtent(layout)));
+  RETURN_IF_ERROR(
+      memory.buffer->Get(memory.offset, staging_.data(), static_cast<int64_t>(staging_.size())));
+  used_experts_.emplace_back(ids, UsedExperts(layout, staging_));
+  return absl::MakeConstSpan(used_experts_.back().second);
+}
+
+absl::Status StreamRunner::Execute(Step& step, const ObserveCommand& command,
+                                   const PreparedCommand& prepared) {
+  if (!observer_) return absl::OkStatus();
+  const SlotMemory& memory = prepared.memory[step.copy].source;
+  RETURN_IF_ERROR(backend_.Synchronize());
+  staging_.resize(static_cast<size_t>(prepared.bytes));
+  RETURN_IF_ERROR(memory.buffer->Get(memory.offset, staging_.data(), prepared.bytes));
+  if (observer_(step.number, command.tag, staging_)) return absl::OkStatus();
+  return absl::AbortedError("the observer stopped the step");
+}
+
+absl::Status StreamRunner::Execute(Step& step, const RecordCommand&,
+                                   const PreparedCommand& prepared) {
+  RETURN_IF_ERROR(backend_.Record(step.instance->event(prepared.event, step.copy)));
+  events_.MarkRecorded(step, prepared.event);
+  return absl::OkStatus();
+}
+
+absl::Status StreamRunner::Execute(Step& step, const WaitCommand&,
+                                   const PreparedCommand& prepared) {
+  const Clock::TimePoint start = clock_.Now();
+  const bool recorded = events_.AwaitRecorded(step, prepared.event, device_);
+  waited_seconds_ += SecondsSince(clock_, start);
+  if (!recorded) return absl::OkStatus();
+  return backend_.Wait(step.instance->event(prepared.event, step.copy));
+}
+
+}  // namespace weft

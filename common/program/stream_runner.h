@@ -1,0 +1,79 @@
+// Runs one device's part of a step on its backend.
+//
+// First the updates of page tables and the page copies, also in a step that was stopped, since
+// later ones rely on them (decision 13); then the inputs, the commands of the stream and the
+// outputs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/clock.h"
+#include "common/device/device.h"
+#include "common/program/session_memory.h"
+#include "common/program/step.h"
+
+namespace weft {
+
+// Sees what ObserveCommands show; false ends the step. Called on the thread of the device that
+// computed the tensor, of several devices at once.
+using StepObserver = std::function<bool(int64_t step, int32_t tag, absl::Span<const uint8_t>)>;
+
+// How the streams of a step wait for each other on the host: a wait for an event that was never
+// recorded would pass at once.
+class StepEvents {
+ public:
+  virtual ~StepEvents() = default;
+  virtual void MarkRecorded(Step& step, int32_t event) = 0;
+  // Called on the thread of `device`. False: the step was stopped before the event was recorded.
+  virtual bool AwaitRecorded(Step& step, int32_t event, int32_t device) = 0;
+};
+
+class StreamRunner {
+ public:
+  // All outlive it; `observer` may be empty.
+  StreamRunner(int32_t device, Backend& backend, const SessionMemory& memory,
+               const StepObserver& observer, StepEvents& events)
+      : device_(device), backend_(backend), memory_(memory), observer_(observer), events_(events) {}
+
+  // Queues it all. Ends early, without an error, once the step was stopped. What was queued has not
+  // finished when it returns. `waited_seconds` grows by the time spent waiting for other streams.
+  absl::Status Run(Step& step, double& waited_seconds);
+
+ private:
+  absl::Status ApplyUpdates(const Step& step);
+  absl::Status UploadInputs(const Step& step, const PreparedStream& prepared);
+  absl::Status RunCommands(Step& step, const PreparedStream& prepared);
+  absl::Status FetchOutputs(Step& step, const PreparedStream& prepared);
+
+  // One overload per command.
+  absl::Status Execute(Step& step, const ComputeCommand&, const PreparedCommand& prepared);
+  absl::Status Execute(Step& step, const CopyCommand&, const PreparedCommand& prepared);
+  absl::Status Execute(Step& step, const CopyExpertsCommand& command,
+                       const PreparedCommand& prepared);
+  absl::Status Execute(Step& step, const ObserveCommand& command, const PreparedCommand& prepared);
+  absl::Status Execute(Step& step, const RecordCommand&, const PreparedCommand& prepared);
+  absl::Status Execute(Step& step, const WaitCommand&, const PreparedCommand& prepared);
+
+  // The experts that a tensor of the step names; read from the device once per step.
+  absl::StatusOr<absl::Span<const int32_t>> UsedExpertsOf(const Graph& graph, NodeId ids,
+                                                          const SlotMemory& memory);
+
+  const int32_t device_;
+  Backend& backend_;
+  const SessionMemory& memory_;
+  const StepObserver& observer_;
+  StepEvents& events_;
+  const SystemClock clock_;
+
+  double waited_seconds_ = 0;                                          // of this step
+  std::vector<std::pair<NodeId, std::vector<int32_t>>> used_experts_;  // of this step, by ids
+  std::vector<uint8_t> staging_;  // bytes of ids and observed tensors
+};
+
+}  // namespace weft

@@ -50,6 +50,14 @@ void WeightTable::Add(Weight weight) {
   weights_.push_back(std::move(weight));
 }
 
+absl::Status WeightTable::Share(std::string_view name, std::string_view tensor, WeightRole role,
+                                int32_t layer, const Extents& ne, bool f32) {
+  ASSIGN_OR_RETURN(const GgufTensor* shared, FindChecked(*file_, tensor, ne, f32));
+  parts_.insert(shared->name);
+  Add({std::string(name), shared->layout, role, false, layer, {shared->name}});
+  return absl::OkStatus();
+}
+
 absl::Status WeightTable::RequireStack(std::string_view name,
                                        const std::function<std::string(int64_t)>& part,
                                        WeightRole role, int32_t layer, const Extents& ne) {
@@ -85,6 +93,13 @@ absl::Status WeightTable::Allow(std::string_view name, WeightRole role, int32_t 
 int32_t WeightTable::Find(std::string_view name) const {
   const auto found = index_.find(AbslView(name));
   return found == index_.end() ? -1 : found->second;
+}
+
+std::vector<const GgufTensor*> WeightTable::TensorsOf(const Weight& weight) const {
+  if (weight.parts.empty()) return {file_->FindTensor(weight.name)};
+  std::vector<const GgufTensor*> tensors;
+  for (const std::string& part : weight.parts) tensors.push_back(file_->FindTensor(part));
+  return tensors;
 }
 
 std::vector<std::string> WeightTable::Unused() const {

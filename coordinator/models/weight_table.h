@@ -48,7 +48,8 @@ struct Weight {
   WeightRole role = WeightRole::kTokenEmbedding;
   bool bias = false;
   int32_t layer = -1;  // -1: not of a layer
-  // Tensors of the file that lie behind each other in this weight; empty: the one of its name.
+  // Tensors of the file that lie behind each other in this weight; empty: the one of its name. One
+  // of another name: the weight shares that tensor with others and may lie elsewhere than they.
   std::vector<std::string> parts;
 };
 
@@ -65,6 +66,11 @@ class WeightTable {
   absl::Status Allow(std::string_view name, WeightRole role, int32_t layer, const Extents& ne,
                      bool f32 = false);
 
+  // Adds weight `name`, which the file has not, with the bytes of its tensor `tensor`: a use of it
+  // with an id and a place of its own. Errors: as Require.
+  absl::Status Share(std::string_view name, std::string_view tensor, WeightRole role, int32_t layer,
+                     const Extents& ne, bool f32 = false);
+
   // A weight that the file has in one tensor `name` [a, b, n] or, as older files do, in n
   // tensors [a, b] of one type, named by `part`. Errors: as Require.
   absl::Status RequireStack(std::string_view name, const std::function<std::string(int64_t)>& part,
@@ -74,6 +80,8 @@ class WeightTable {
   int32_t Find(std::string_view name) const;
   absl::Span<const Weight> weights() const { return weights_; }
   const GgufFile& file() const { return *file_; }
+  // The tensors of the file that a weight consists of, in order; never null.
+  std::vector<const GgufTensor*> TensorsOf(const Weight& weight) const;
 
   // Names of tensors in the file that no graph uses.
   std::vector<std::string> Unused() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -195,10 +196,7 @@ void Placer::RemarkIdleDevices() {
 }
 
 void Placer::RemarkMemory() {
-  std::vector<int64_t> bytes(devices_.size(), 0);
-  for (size_t i = 0; i < result_.weights.size(); ++i) {
-    bytes[result_.weights[i]] += WeightBytes(model_.weights()[i]);
-  }
+  const std::vector<int64_t> bytes = WeightBytesByDevice(model_, result_.weights, devices_.size());
   for (size_t i = 0; i < devices_.size(); ++i) {
     const DeviceMemory memory = devices_[i]->memory();
     const bool known = memory.free_bytes != 0 || memory.total_bytes != 0;
@@ -249,6 +247,18 @@ absl::StatusOr<ModelPlacement> PlaceModel(const Model& model, absl::Span<Device*
   ASSIGN_OR_RETURN(WeightConsumers consumers, WeightConsumers::Create(model));
   return Placer(model, devices, options, std::move(layers), std::move(rules), std::move(consumers))
       .Place();
+}
+
+std::vector<int64_t> WeightBytesByDevice(const Model& model, absl::Span<const int32_t> weights,
+                                         size_t device_count) {
+  std::vector<int64_t> bytes(device_count, 0);
+  std::set<std::pair<int32_t, const GgufTensor*>> counted;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    for (const GgufTensor* tensor : model.weight_table().TensorsOf(model.weights()[i])) {
+      if (counted.emplace(weights[i], tensor).second) bytes[weights[i]] += tensor->bytes;
+    }
+  }
+  return bytes;
 }
 
 }  // namespace weft

@@ -37,4 +37,8 @@ struct ModelPlacement {
 absl::StatusOr<ModelPlacement> PlaceModel(const Model& model, absl::Span<Device* const> devices,
                                           const PlacementOptions& options);
 
+// Bytes of weights by device; a tensor that weights of one device share counts once.
+std::vector<int64_t> WeightBytesByDevice(const Model& model, absl::Span<const int32_t> weights,
+                                         size_t device_count);
+
 }  // namespace weft

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/tensor/tensor_layout.h"
 
 namespace weft {
 namespace {
@@ -32,20 +31,18 @@ void AppendTotals(const ModelPlacement& placement, const Model& model,
                   absl::Span<Device* const> devices, std::string& out) {
   struct Total {
     int64_t weights = 0;
-    int64_t bytes = 0;
     int64_t caches = 0;
   };
   std::vector<Total> totals(devices.size());
+  const std::vector<int64_t> bytes = WeightBytesByDevice(model, placement.weights, devices.size());
   for (size_t i = 0; i < placement.weights.size(); ++i) {
-    Total& total = totals[placement.weights[i]];
-    ++total.weights;
-    total.bytes += ByteExtent(model.weights()[i].layout).value_or(0);
+    ++totals[placement.weights[i]].weights;
   }
   for (const int32_t device : placement.caches) ++totals[device].caches;
   for (size_t i = 0; i < devices.size(); ++i) {
     if (totals[i].weights == 0 && totals[i].caches == 0) continue;
-    absl::StrAppend(&out, devices[i]->name(), ": ", totals[i].weights, " weights, ",
-                    totals[i].bytes, " bytes, ", totals[i].caches, " caches\n");
+    absl::StrAppend(&out, devices[i]->name(), ": ", totals[i].weights, " weights, ", bytes[i],
+                    " bytes, ", totals[i].caches, " caches\n");
   }
 }
 

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 
 namespace weft {
@@ -13,8 +14,6 @@ namespace {
 
 constexpr int64_t kChunkBytes = int64_t{8} << 20;
 constexpr int64_t kPageBytes = 4096;
-
-absl::Status Cancelled() { return absl::CancelledError("loading was cancelled"); }
 
 // Reads one byte of every page of [data, data + bytes), so that it is in memory and mapped.
 uint8_t Touch(const uint8_t* data, int64_t bytes) {
@@ -25,92 +24,138 @@ uint8_t Touch(const uint8_t* data, int64_t bytes) {
   return sum;
 }
 
-// The tensors of the file that make up a weight, in order.
-std::vector<const GgufTensor*> TensorsOf(const Model& model, const Weight& weight) {
-  if (weight.parts.empty()) return {model.file().FindTensor(weight.name)};
-  std::vector<const GgufTensor*> tensors;
-  for (const std::string& part : weight.parts) tensors.push_back(model.file().FindTensor(part));
-  return tensors;
+int64_t TotalBytes(absl::Span<const GgufTensor* const> tensors) {
+  int64_t bytes = 0;
+  for (const GgufTensor* tensor : tensors) bytes += tensor->bytes;
+  return bytes;
+}
+
+// "'output.weight'", with the tensor that it shares.
+std::string WeightText(const Weight& weight) {
+  if (weight.parts.size() != 1) return absl::StrCat("'", weight.name, "'");
+  return absl::StrCat("'", weight.name, "' (tensor '", weight.parts.front(), "')");
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(const Model& model,
-                                                                   Device& device,
-                                                                   const LoadProgress& progress) {
+absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(
+    const Model& model, absl::Span<Device* const> devices,
+    absl::Span<const int32_t> device_of_weight, const LoadProgress& progress) {
   std::unique_ptr<LoadedWeights> weights(new LoadedWeights());
-  for (const Weight& weight : model.weights()) {
-    for (const GgufTensor* tensor : TensorsOf(model, weight)) weights->bytes_ += tensor->bytes;
+  RETURN_IF_ERROR(weights->Plan(model, devices, device_of_weight));
+  for (size_t i = 0; i < weights->items_.size(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    RETURN_IF_ERROR(weights->items_[i].in_place ? weights->UseInPlace(model, id, progress)
+                                                : weights->Copy(model, id, progress));
   }
-  const DeviceCapabilities capabilities = device.capabilities();
-  weights->in_place_ = capabilities.host_memory && capabilities.wraps_host_memory;
-  RETURN_IF_ERROR(weights->in_place_ ? weights->MapInPlace(model, device, progress)
-                                     : weights->CopyToDevice(model, device, progress));
   return weights;
 }
 
-absl::Status LoadedWeights::MapInPlace(const Model& model, Device& device,
+absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(const Model& model,
+                                                                   Device& device,
+                                                                   const LoadProgress& progress) {
+  Device* const only = &device;
+  const std::vector<int32_t> device_of_weight(model.weights().size(), 0);
+  return Load(model, {&only, 1}, device_of_weight, progress);
+}
+
+absl::Status LoadedWeights::Plan(const Model& model, absl::Span<Device* const> devices,
+                                 absl::Span<const int32_t> device_of_weight) {
+  if (device_of_weight.size() != model.weights().size()) {
+    return absl::InvalidArgumentError(absl::StrCat("devices for ", device_of_weight.size(), " of ",
+                                                   model.weights().size(), " weights"));
+  }
+  // Weights are the same bytes if they start with the same tensor of the file and consist of as
+  // many. In the mapped file these are in memory once for all devices.
+  absl::flat_hash_map<std::tuple<const BufferType*, const GgufTensor*, size_t>, int32_t> seen;
+  for (size_t i = 0; i < model.weights().size(); ++i) {
+    const int32_t at = device_of_weight[i];
+    if (at < 0 || at >= static_cast<int32_t>(devices.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("weight '", model.weights()[i].name,
+                                                     "' on device ", at, " of ", devices.size()));
+    }
+    Item item;
+    item.device = devices[at];
+    item.tensors = model.weight_table().TensorsOf(model.weights()[i]);
+    const DeviceCapabilities capabilities = item.device->capabilities();
+    item.in_place =
+        capabilities.host_memory && capabilities.wraps_host_memory && item.tensors.size() == 1;
+    in_place_ = in_place_ && item.in_place;
+    const BufferType* memory = item.in_place ? nullptr : &item.device->buffer_type();
+    const auto [first, is_new] = seen.try_emplace(
+        {memory, item.tensors.front(), item.tensors.size()}, static_cast<int32_t>(i));
+    if (is_new) {
+      bytes_ += TotalBytes(item.tensors);
+    } else {
+      item.same_as = first->second;
+    }
+    items_.push_back(std::move(item));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadedWeights::Advance(int64_t bytes, const LoadProgress& progress) {
+  done_ += bytes;
+  if (progress && !progress(done_, bytes_)) return absl::CancelledError("loading was cancelled");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Buffer*> LoadedWeights::Mapping(const Model& model, Device& device,
+                                               int32_t file_index) {
+  Buffer*& mapping = mappings_[{&device, file_index}];
+  if (mapping != nullptr) return mapping;
+  const absl::Span<const uint8_t> bytes = model.file().file(file_index).bytes();
+  // The mapping is read-only; weight buffers are never written.
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Buffer> buffer,
+      device.WrapHostMemory(const_cast<uint8_t*>(bytes.data()), static_cast<int64_t>(bytes.size()),
+                            BufferUsage::kWeights));
+  mapping = buffer.get();
+  buffers_.push_back(std::move(buffer));
+  return mapping;
+}
+
+absl::Status LoadedWeights::UseInPlace(const Model& model, int32_t id,
                                        const LoadProgress& progress) {
-  const GgufFile& file = model.file();
-  for (int i = 0; i < file.file_count(); ++i) {
-    const absl::Span<const uint8_t> bytes = file.file(i).bytes();
-    // The mapping is read-only; weight buffers are never written.
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Buffer> buffer,
-        device.WrapHostMemory(const_cast<uint8_t*>(bytes.data()),
-                              static_cast<int64_t>(bytes.size()), BufferUsage::kWeights));
-    buffers_.push_back(std::move(buffer));
-  }
-  int64_t done = 0;
-  int32_t id = 0;
-  for (const Weight& weight : model.weights()) {
-    if (!weight.parts.empty()) {
-      RETURN_IF_ERROR(CopyWeight(model, device, weight, id++, progress, done));
-      continue;
-    }
-    const GgufTensor& tensor = *TensorsOf(model, weight).front();
-    bindings_.push_back(
-        {SlotKind::kWeight, id++, buffers_[tensor.file_index].get(), tensor.file_offset});
-    const MappedFile& mapped = file.file(tensor.file_index);
-    mapped.WillNeed(static_cast<size_t>(tensor.file_offset), static_cast<size_t>(tensor.bytes));
-    for (int64_t at = 0; at < tensor.bytes; at += kChunkBytes) {
-      const int64_t bytes = std::min(kChunkBytes, tensor.bytes - at);
-      Touch(mapped.bytes().data() + tensor.file_offset + at, bytes);
-      done += bytes;
-      if (progress && !progress(done, bytes_)) return Cancelled();
-    }
+  const Item& item = items_[id];
+  const GgufTensor& tensor = *item.tensors.front();
+  ASSIGN_OR_RETURN(Buffer* const buffer, Mapping(model, *item.device, tensor.file_index));
+  bindings_.push_back({SlotKind::kWeight, id, buffer, tensor.file_offset});
+  if (item.same_as >= 0) return absl::OkStatus();
+  const MappedFile& mapped = model.file().file(tensor.file_index);
+  mapped.WillNeed(static_cast<size_t>(tensor.file_offset), static_cast<size_t>(tensor.bytes));
+  for (int64_t at = 0; at < tensor.bytes; at += kChunkBytes) {
+    const int64_t bytes = std::min(kChunkBytes, tensor.bytes - at);
+    Touch(mapped.bytes().data() + tensor.file_offset + at, bytes);
+    RETURN_IF_ERROR(Advance(bytes, progress));
   }
   return absl::OkStatus();
 }
 
-absl::Status LoadedWeights::CopyToDevice(const Model& model, Device& device,
-                                         const LoadProgress& progress) {
-  int64_t done = 0;
-  int32_t id = 0;
-  for (const Weight& weight : model.weights()) {
-    RETURN_IF_ERROR(CopyWeight(model, device, weight, id++, progress, done));
+absl::Status LoadedWeights::Copy(const Model& model, int32_t id, const LoadProgress& progress) {
+  const Item& item = items_[id];
+  if (item.same_as >= 0) {
+    SlotBinding binding = bindings_[item.same_as];
+    binding.id = id;
+    bindings_.push_back(binding);
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
-
-absl::Status LoadedWeights::CopyWeight(const Model& model, Device& device, const Weight& weight,
-                                       int32_t id, const LoadProgress& progress, int64_t& done) {
-  BufferType& memory = device.buffer_type();
+  const Weight& weight = model.weights()[id];
+  BufferType& memory = item.device->buffer_type();
   const int64_t wanted = memory.TensorBytes(weight.layout);
   absl::StatusOr<std::unique_ptr<Buffer>> buffer = memory.Allocate(wanted, BufferUsage::kWeights);
   if (!buffer.ok()) {
     return absl::Status(buffer.status().code(),
-                        absl::StrCat("weight '", weight.name, "' of ", wanted, " bytes on ",
-                                     device.name(), ": ", buffer.status().message()));
+                        absl::StrCat("weight ", WeightText(weight), " of ", wanted, " bytes on ",
+                                     item.device->name(), ": ", buffer.status().message()));
   }
   int64_t start = 0;
-  for (const GgufTensor* tensor : TensorsOf(model, weight)) {
+  for (const GgufTensor* tensor : item.tensors) {
     const absl::Span<const uint8_t> bytes = model.file().TensorBytes(*tensor);
     for (int64_t at = 0; at < tensor->bytes; at += kChunkBytes) {
       const int64_t count = std::min(kChunkBytes, tensor->bytes - at);
       RETURN_IF_ERROR((*buffer)->Set(start + at, bytes.data() + at, count));
-      done += count;
-      if (progress && !progress(done, bytes_)) return Cancelled();
+      RETURN_IF_ERROR(Advance(count, progress));
     }
     start += tensor->bytes;
   }

@@ -1,5 +1,5 @@
-// Brings a model's weights to a device: in place where the device can use the mapped file, else
-// copied into its memory.
+// Brings a model's weights to devices: in place where a device can use the mapped file, else copied
+// into its memory.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/device/device.h"
 #include "common/program/program_host.h"
 #include "coordinator/models/model.h"
@@ -20,28 +22,52 @@ using LoadProgress = std::function<bool(int64_t done, int64_t total)>;
 // The buffers that hold the weights, and where each weight lies in them.
 class LoadedWeights {
  public:
-  // Reads every byte once, so that a slow disk shows here and not in the first token. `model` and
-  // its file outlive this. Errors: RESOURCE_EXHAUSTED naming what did not fit; CANCELLED.
+  // Puts weight i on devices[device_of_weight[i]] of this process. A tensor that several weights of
+  // one memory share is there once. Reads every byte once, so that a slow disk shows here and not
+  // in the first token. `model` with its file and the devices outlive this. Errors:
+  // INVALID_ARGUMENT unless there is a device for every weight; RESOURCE_EXHAUSTED naming what did
+  // not fit; CANCELLED.
+  static absl::StatusOr<std::unique_ptr<LoadedWeights>> Load(
+      const Model& model, absl::Span<Device* const> devices,
+      absl::Span<const int32_t> device_of_weight, const LoadProgress& progress);
+  // All on one device.
   static absl::StatusOr<std::unique_ptr<LoadedWeights>> Load(const Model& model, Device& device,
                                                              const LoadProgress& progress);
 
   // One binding per weight, by weight id.
   const std::vector<SlotBinding>& bindings() const { return bindings_; }
+  // Bytes that were brought to memory, shared ones counted once per memory.
   int64_t bytes() const { return bytes_; }
+  // Whether nothing was copied.
   bool in_place() const { return in_place_; }
 
  private:
-  LoadedWeights() = default;
-  absl::Status MapInPlace(const Model& model, Device& device, const LoadProgress& progress);
-  absl::Status CopyToDevice(const Model& model, Device& device, const LoadProgress& progress);
-  // Allocates one weight, fills it from its tensors and binds it.
-  absl::Status CopyWeight(const Model& model, Device& device, const Weight& weight, int32_t id,
-                          const LoadProgress& progress, int64_t& done);
+  // How one weight gets where it belongs.
+  struct Item {
+    Device* device = nullptr;
+    std::vector<const GgufTensor*> tensors;
+    bool in_place = false;
+    int32_t same_as = -1;  // the weight before it whose bytes these are; -1: they are new
+  };
 
+  LoadedWeights() = default;
+  absl::Status Plan(const Model& model, absl::Span<Device* const> devices,
+                    absl::Span<const int32_t> device_of_weight);
+  // Binds the weight's tensor where the file is mapped and reads it.
+  absl::Status UseInPlace(const Model& model, int32_t id, const LoadProgress& progress);
+  // Allocates the weight, fills it from its tensors and binds it.
+  absl::Status Copy(const Model& model, int32_t id, const LoadProgress& progress);
+  // The buffer of `device` over a file of the set.
+  absl::StatusOr<Buffer*> Mapping(const Model& model, Device& device, int32_t file_index);
+  absl::Status Advance(int64_t bytes, const LoadProgress& progress);
+
+  std::vector<Item> items_;  // by weight id
+  absl::flat_hash_map<std::pair<const Device*, int32_t>, Buffer*> mappings_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
   std::vector<SlotBinding> bindings_;
   int64_t bytes_ = 0;
-  bool in_place_ = false;
+  int64_t done_ = 0;
+  bool in_place_ = true;
 };
 
 }  // namespace weft

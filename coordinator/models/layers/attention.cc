@@ -59,7 +59,7 @@ NodeId SelfAttention(GraphContext& context, int64_t layer, NodeId h, bool store_
   if (query_norm != kNoNode) x.query = g.RmsNorm(x.query, query_norm, model.rms_epsilon);
   if (key_norm != kNoNode) x.key = g.RmsNorm(x.key, key_norm, model.rms_epsilon);
   const NodeId positions = context.Input(ModelInput::kPositions);
-  const NodeId factors = RopeFactors(context);
+  const NodeId factors = RopeFactors(context, layer);
   const NodeId key = g.Rope(x.key, positions, factors, model.rope);
   const NodeId slots = context.Input(ModelInput::kSlots);
   const NodeId key_pages = g.KvStore(context.KeyPages(layer), key, slots);

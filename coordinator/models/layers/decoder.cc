@@ -51,9 +51,8 @@ NodeId BuildDecoder(GraphContext& context) {
   }
   g.set_layer(-1);
   const NodeId y = g.RmsNorm(x, context.Weight("output_norm.weight"), model.rms_epsilon);
-  const NodeId own = context.Weight("output.weight");
-  const NodeId output = own != kNoNode ? own : context.Weight("token_embd.weight");
-  return g.Name(context.Linear(output, context.Weight("output.bias"), y), "logits");
+  return g.Name(context.Linear(context.Weight("output.weight"), context.Weight("output.bias"), y),
+                "logits");
 }
 
 absl::Status DeclareDecoder(const Hyperparameters& model, WeightTable& weights) {
@@ -71,7 +70,13 @@ absl::Status DeclareDecoder(const Hyperparameters& model, WeightTable& weights) 
                                        : DeclareDenseFeedForward(model, layer, weights));
   }
   RETURN_IF_ERROR(weights.Require("output_norm.weight", WeightRole::kOutputNorm, -1, norm, true));
-  RETURN_IF_ERROR(weights.Allow("output.weight", WeightRole::kOutput, -1, embedding));
+  if (weights.file().FindTensor("output.weight") != nullptr) {
+    RETURN_IF_ERROR(weights.Require("output.weight", WeightRole::kOutput, -1, embedding));
+  } else {
+    // Tied: the matrix has two uses, at the two ends of the model, which may lie on two devices.
+    RETURN_IF_ERROR(
+        weights.Share("output.weight", "token_embd.weight", WeightRole::kOutput, -1, embedding));
+  }
   return weights.Allow("output.bias", WeightRole::kOutput, -1, {model.n_vocab, 1, 1, 1}, true);
 }
 

@@ -234,6 +234,59 @@ TEST(Model, ExpertWeightsNorm_OfLlama_IsOfTheFamily) {
   EXPECT_TRUE((*edited.model)->hyperparameters().expert_weights_norm);
 }
 
+TEST(Model, TiedOutput_IsAWeightOfItsOwn) {
+  ASSERT_OK_AND_ASSIGN(const auto file, GgufFile::Open(GoldenPath("llama3-rope")));
+  ASSERT_OK_AND_ASSIGN(const auto model, Model::Create(*file));
+  const WeightTable& table = model->weight_table();
+  const int32_t embedding = table.Find("token_embd.weight");
+  const int32_t output = table.Find("output.weight");
+  ASSERT_GE(embedding, 0);
+  ASSERT_GE(output, 0);
+  EXPECT_NE(embedding, output);
+  EXPECT_EQ(table.weights()[output].role, WeightRole::kOutput);
+  EXPECT_EQ(table.weights()[output].layout, table.weights()[embedding].layout);
+  EXPECT_EQ(table.TensorsOf(table.weights()[output]), table.TensorsOf(table.weights()[embedding]));
+  EXPECT_TRUE(table.Unused().empty());
+  // The two uses are two leafs.
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, model->BuildGraph({}));
+  const auto users = [&](int32_t id) {
+    std::vector<Op> ops;
+    for (const Node& node : graph.graph.nodes()) {
+      for (const NodeId source : node.sources) {
+        const LeafAttributes* leaf = graph.graph.leaf(source);
+        if (leaf != nullptr && leaf->kind == LeafKind::kWeight && leaf->id == id) {
+          ops.push_back(node.op);
+        }
+      }
+    }
+    return ops;
+  };
+  EXPECT_THAT(users(embedding), testing::ElementsAre(Op::kGetRows));
+  EXPECT_THAT(users(output), testing::ElementsAre(Op::kMulMat));
+
+  const Edited untied("llama3-rope", [](EditableGguf& g) {
+    const GgufTensorSpec& spec = g.tensors[g.Find("token_embd.weight")];
+    g.AddZeros("output.weight", spec.layout.dtype, Extents(spec.layout.ne));
+  });
+  ASSERT_OK(untied.model);
+  const WeightTable& own = (*untied.model)->weight_table();
+  EXPECT_TRUE(own.weights()[own.Find("output.weight")].parts.empty());
+  EXPECT_TRUE(own.Unused().empty());
+}
+
+TEST(Model, RopeFactors_AreAWeightOfEachLayer) {
+  ASSERT_OK_AND_ASSIGN(const auto file, GgufFile::Open(GoldenPath("llama3-rope")));
+  ASSERT_OK_AND_ASSIGN(const auto model, Model::Create(*file));
+  const WeightTable& table = model->weight_table();
+  for (int32_t layer = 0; layer < model->hyperparameters().n_layer; ++layer) {
+    const int32_t id = table.Find(absl::StrCat("blk.", layer, ".rope_freqs.weight"));
+    ASSERT_GE(id, 0);
+    EXPECT_EQ(table.weights()[id].layer, layer);
+    EXPECT_THAT(table.TensorsOf(table.weights()[id]),
+                testing::ElementsAre(file->FindTensor("rope_freqs.weight")));
+  }
+}
+
 // Takes the experts of llama-moe's `name` apart into a tensor each, as older files have them.
 void Unstack(EditableGguf& g, const std::string& name) {
   const size_t at = g.Find(name + "_exps.weight");

@@ -218,6 +218,24 @@ TEST(PlaceModel, RefusedWeights_GoToTheHostWithOneRemark) {
                           "w0.cpu0 instead"));
 }
 
+// The two uses of a tied matrix lie at the two ends, and every layer has its rope factors near.
+TEST(PlaceModel, SharedTensors_LieWhereTheirUsesAre) {
+  const TestModel model("llama3-rope", 4);
+  const NullDevices devices(kTwoWorkers);
+  const Placed placed = Place(model, devices, {});
+  EXPECT_EQ(placed.Of("token_embd.weight"),
+            "w0.cpu0: input layer on w0.cpu0, on the host of the first layer");
+  EXPECT_EQ(placed.Of("output.weight"), "w1.gpu0: output layer on w1.gpu0 (-ngl all)");
+  EXPECT_EQ(placed.Of("blk.2.rope_freqs.weight"), "w0.gpu0: layer 2 of 4 on w0.gpu0 (-ngl all)");
+  EXPECT_EQ(placed.Of("blk.3.rope_freqs.weight"), "w1.gpu0: layer 3 of 4 on w1.gpu0 (-ngl all)");
+  // On one device each tensor counts once.
+  int64_t file_bytes = 0;
+  for (const GgufTensor& tensor : model.file->tensors()) file_bytes += tensor.bytes;
+  const NullDevices cpu({"local.cpu0:8"});
+  EXPECT_THAT(WeightBytesByDevice(*model.model, Place(model, cpu, {}).placement.weights, 1),
+              ElementsAre(file_bytes));
+}
+
 TEST(PlaceModel, BadDeviceLists_AreErrors) {
   const TestModel model("llama-gqa", 2);
   EXPECT_THAT(PlaceModel(*model.model, {}, {}),

@@ -77,7 +77,12 @@ class Operands {
 
   absl::Status Load(NodeId id) {
     const TensorPlace& place = places_[Index(id)];
-    uint8_t* weights = static_cast<FakeBuffer*>(place.buffer)->PlainWeights();
+    uint8_t* weights = nullptr;
+    if (auto* fake = dynamic_cast<FakeBuffer*>(place.buffer); fake != nullptr) {
+      weights = fake->PlainWeights();
+    } else if (place.buffer->usage() == BufferUsage::kWeights) {
+      weights = static_cast<uint8_t*>(place.buffer->host_data());
+    }
     if (weights != nullptr) {
       data_[Index(id)] = weights + place.offset;
       return absl::OkStatus();
@@ -100,6 +105,9 @@ absl::Status RunNodes(const FakeDevice& device, const FakeExecutable& executable
       RETURN_IF_ERROR(device.options().before_node(executable.graph, id));
     }
     RETURN_IF_ERROR(Operands(executable.graph, executable.places).Evaluate(id));
+    if (device.options().after_node) {
+      device.options().after_node(executable.graph, id, executable.places[Index(id)]);
+    }
   }
   return absl::OkStatus();
 }
@@ -155,10 +163,14 @@ absl::StatusOr<std::unique_ptr<Executable>> FakeBackend::Prepare(const GraphSlic
   RETURN_IF_ERROR(CheckSlice(device_, slice));
   for (const NodeId id : slice.nodes) {
     if (!slice.graph->Executes(id)) continue;
-    for (const NodeId operand : slice.graph->node(id).sources) {
-      if (dynamic_cast<FakeBuffer*>(slice.places[Index(operand)].buffer) == nullptr) {
+    auto operands = slice.graph->node(id).sources;
+    operands.push_back(id);
+    for (const NodeId operand : operands) {
+      Buffer* buffer = slice.places[Index(operand)].buffer;
+      if (dynamic_cast<FakeBuffer*>(buffer) == nullptr && buffer->host_data() == nullptr) {
         return absl::InvalidArgumentError(absl::StrCat(
-            device_.name(), ": ", NodeText(*slice.graph, id), " has an operand in host memory"));
+            device_.name(), ": ", NodeText(*slice.graph, id), ": tensor ", Index(operand), " in ",
+            buffer->type().name(), " is neither in fake nor in host memory"));
       }
     }
   }
@@ -197,6 +209,11 @@ absl::Status FakeBackend::Copy(Buffer& source, int64_t source_offset, Buffer& de
                                int64_t destination_offset, int64_t bytes) {
   RETURN_IF_ERROR(CheckRange(source, source_offset, bytes));
   RETURN_IF_ERROR(CheckRange(destination, destination_offset, bytes));
+  {
+    MutexLock lock(device_.mutex_);
+    ++device_.traffic_.copies;
+    device_.traffic_.copied_bytes += bytes;
+  }
   Enqueue([&source, source_offset, &destination, destination_offset, bytes] {
     return CopyBuffer(source, source_offset, destination, destination_offset, bytes);
   });
@@ -246,6 +263,10 @@ absl::Status FakeBackend::Wait(Event& event) {
 }
 
 absl::Status FakeBackend::Synchronize() {
+  {
+    MutexLock lock(device_.mutex_);
+    ++device_.traffic_.synchronizations;
+  }
   MutexLock lock(mutex_);
   while (busy_ || !queue_.empty()) changed_.Wait(mutex_);
   return std::exchange(status_, absl::OkStatus());

@@ -37,6 +37,7 @@ FakeDevice::FakeDevice(FakeDeviceOptions options)
 FakeDevice::~FakeDevice() = default;
 
 DeviceMemory FakeDevice::memory() const {
+  if (options_.shares_memory_of != nullptr) return options_.shares_memory_of->memory();
   return {options_.memory_bytes - used_bytes(), options_.memory_bytes};
 }
 
@@ -45,14 +46,26 @@ int64_t FakeDevice::used_bytes() const {
   return used_bytes_;
 }
 
+FakeTraffic FakeDevice::traffic() const {
+  MutexLock lock(mutex_);
+  return traffic_;
+}
+
 DeviceCapabilities FakeDevice::capabilities() const {
   DeviceCapabilities capabilities;
   capabilities.async = true;
   capabilities.events = true;
+  if (Device* owner = options_.shares_memory_of; owner != nullptr) {
+    capabilities.host_memory = owner->buffer_type().is_host();
+    capabilities.wraps_host_memory = owner->capabilities().wraps_host_memory;
+  }
   return capabilities;
 }
 
-BufferType& FakeDevice::buffer_type() { return *buffer_type_; }
+BufferType& FakeDevice::buffer_type() {
+  Device* owner = options_.shares_memory_of;
+  return owner != nullptr ? owner->buffer_type() : *buffer_type_;
+}
 
 Support FakeDevice::Supports(const Graph& graph, NodeId id) const {
   const Node& node = graph.node(id);
@@ -77,7 +90,9 @@ Support FakeDevice::Supports(const Graph& graph, NodeId id) const {
 }
 
 Support FakeDevice::Supports(const BufferType& type) const {
-  if (&type == buffer_type_.get()) return absl::OkStatus();
+  Device* owner = options_.shares_memory_of;
+  const BufferType& own = owner != nullptr ? owner->buffer_type() : *buffer_type_;
+  if (&type == &own) return absl::OkStatus();
   const std::vector<std::string>& names = options_.accepted_buffer_types;
   if (std::find(names.begin(), names.end(), type.name()) != names.end()) return absl::OkStatus();
   return CannotRead(*this, type);
@@ -105,7 +120,11 @@ absl::StatusOr<std::unique_ptr<Buffer>> FakeDevice::Allocate(int64_t bytes, Buff
   });
 }
 
-absl::StatusOr<std::unique_ptr<Buffer>> FakeDevice::WrapHostMemory(void*, int64_t, BufferUsage) {
+absl::StatusOr<std::unique_ptr<Buffer>> FakeDevice::WrapHostMemory(void* data, int64_t bytes,
+                                                                   BufferUsage usage) {
+  if (Device* owner = options_.shares_memory_of; owner != nullptr) {
+    return owner->WrapHostMemory(data, bytes, usage);
+  }
   return absl::UnimplementedError(absl::StrCat(options_.name, " does not use host memory"));
 }
 

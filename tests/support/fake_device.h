@@ -3,7 +3,8 @@
 // Each backend has a thread of its own and runs its queue later than it was filled, after random
 // delays. Its memory cannot be used by the host: every byte is stored masked, so that a copy that
 // was forgotten shows as garbage. Fresh and freed memory holds NaNs. It computes with the scalar
-// oracle of common/cpu/reference.
+// oracle of common/cpu/reference, in its own memory, in that of other fake devices and of the host,
+// where it is told that it may.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ namespace weft {
 
 struct FakeDeviceOptions {
   std::string name = "fake0";
+  DeviceKind kind = DeviceKind::kGpu;
   std::string host = "local";
   BatchRange preferred_batch;
   uint64_t seed = 1;   // of the delays
@@ -32,14 +34,26 @@ struct FakeDeviceOptions {
   std::vector<Op> refused_ops;
   std::vector<DType> refused_dtypes;
   std::function<bool(const Graph&, NodeId)> refuses;
-  // Buffer types of other devices that it claims to use beside its own (by name); only for tests of
-  // placement, its kernels refuse them.
+  // Whose memory it computes in: another fake device, or one in host memory; outlives it. Null: its
+  // own.
+  Device* shares_memory_of = nullptr;
+  // Buffer types of other devices that it uses beside its own, by name. Its kernels work in those
+  // of fake devices and in host memory.
   std::vector<std::string> accepted_buffer_types;
   // Wants a node whose weight lies in host memory from this batch on (OffloadBatch); 0: never.
   int64_t offload_batch = 0;
   // Called on the backend's thread before each node; an error becomes the node's. For tests of
   // errors inside a step and for holding a stream at a point.
   std::function<absl::Status(const Graph&, NodeId)> before_node;
+  // Called on the backend's thread after each node, with where its result lies.
+  std::function<void(const Graph&, NodeId, const TensorPlace&)> after_node;
+};
+
+// What was asked of all backends of a device.
+struct FakeTraffic {
+  int64_t synchronizations = 0;
+  int64_t copies = 0;
+  int64_t copied_bytes = 0;
 };
 
 // Thread-safe. Outlives its buffers and backends.
@@ -50,7 +64,7 @@ class FakeDevice final : public Device {
 
   const std::string& name() const override { return options_.name; }
   const std::string& description() const override { return description_; }
-  DeviceKind kind() const override { return DeviceKind::kGpu; }
+  DeviceKind kind() const override { return options_.kind; }
   const std::string& host() const override { return options_.host; }
   BatchRange preferred_batch() const override { return options_.preferred_batch; }
   DeviceMemory memory() const override;
@@ -65,9 +79,11 @@ class FakeDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(BackendOptions options) override;
 
   const FakeDeviceOptions& options() const { return options_; }
-  int64_t used_bytes() const;
+  int64_t used_bytes() const;  // of its own memory
+  FakeTraffic traffic() const;
 
  private:
+  friend class FakeBackend;
   class FakeBufferType;
 
   // Errors: INVALID_ARGUMENT for a negative size; RESOURCE_EXHAUSTED.
@@ -78,6 +94,7 @@ class FakeDevice final : public Device {
   std::unique_ptr<FakeBufferType> buffer_type_;
   mutable Mutex mutex_;
   int64_t used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  FakeTraffic traffic_ ABSL_GUARDED_BY(mutex_);
   uint64_t backends_opened_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -5,6 +5,9 @@
 #include <cstring>
 #include <vector>
 
+#include "common/base/status_macros.h"
+#include "common/device/host_buffer.h"
+#include "common/device/null_device.h"
 #include "common/graph/graph_builder.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_memory.h"
@@ -123,6 +126,62 @@ TEST(FakeDevice, Error_SticksUntilSynchronize) {
   float value = 0;
   ASSERT_OK(buffer->Get(12, &value, 4));
   EXPECT_EQ(value, 2);
+}
+
+// Runs x * 2 with x and the result in these buffers of 16 bytes.
+absl::Status RunScale(Device& device, Buffer& from, Buffer& to) {
+  GraphBuilder builder;
+  const NodeId x = builder.Leaf(LeafKind::kInput, 0, DType::kF32, {4, 1, 1, 1}, "x");
+  const std::vector<NodeId> nodes = {builder.Scale(x, 2)};
+  const std::vector<TensorPlace> places = {{&from, 0}, {&to, 0}};
+  absl::StatusOr<std::unique_ptr<Backend>> backend = device.OpenBackend({});
+  RETURN_IF_ERROR(backend.status());
+  absl::StatusOr<std::unique_ptr<Executable>> executable =
+      (*backend)->Prepare(GraphSlice{&builder.graph(), nodes, places});
+  RETURN_IF_ERROR(executable.status());
+  RETURN_IF_ERROR((*backend)->Launch(**executable));
+  return (*backend)->Synchronize();
+}
+
+TEST(FakeDevice, KernelsWork_InMemoryOfOthersAndOfTheHost) {
+  FakeDevice owner(FakeDeviceOptions{});
+  HostBufferType host("host", owner, 1 << 20);
+  FakeDeviceOptions options;
+  options.name = "accel";
+  options.kind = DeviceKind::kAccelerator;
+  options.shares_memory_of = &owner;
+  options.accepted_buffer_types = {"host"};
+  FakeDevice accelerator(std::move(options));
+  EXPECT_EQ(accelerator.kind(), DeviceKind::kAccelerator);
+  EXPECT_EQ(&accelerator.buffer_type(), &owner.buffer_type());
+  ASSERT_OK_AND_ASSIGN(const auto shared,
+                       accelerator.buffer_type().Allocate(16, BufferUsage::kAny));
+  EXPECT_EQ(accelerator.used_bytes(), 0);
+  EXPECT_EQ(accelerator.memory().free_bytes, owner.memory().free_bytes);
+  ASSERT_OK_AND_ASSIGN(const auto plain, host.Allocate(16, BufferUsage::kWeights));
+  const float values[] = {1, 2, 3, 4};
+  ASSERT_OK(plain->Set(0, values, 16));
+  ASSERT_OK(RunScale(accelerator, *plain, *shared));
+  ASSERT_OK(RunScale(accelerator, *shared, *plain));
+  float result[4] = {};
+  ASSERT_OK(plain->Get(0, result, 16));
+  EXPECT_EQ(result[3], 16);
+  EXPECT_EQ(accelerator.traffic().synchronizations, 2);
+  // The owner was not told to use host memory, others not to use the owner's.
+  EXPECT_THAT(RunScale(owner, *plain, *shared),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("fake0 cannot read host")));
+  FakeDevice stranger(FakeDeviceOptions{});
+  EXPECT_FALSE(RunScale(stranger, *shared, *shared).ok());
+}
+
+TEST(FakeDevice, MemoryWithoutBytes_IsRefusedByItsKernels) {
+  NullDevice null(NullDeviceOptions{});
+  FakeDeviceOptions options;
+  options.accepted_buffer_types = {null.buffer_type().name()};
+  FakeDevice device(std::move(options));
+  ASSERT_OK_AND_ASSIGN(const auto buffer, null.buffer_type().Allocate(16, BufferUsage::kAny));
+  EXPECT_THAT(RunScale(device, *buffer, *buffer),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("neither in fake nor")));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tests/support/program_for_test.h"
 
-#include <map>
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,65 +15,103 @@ constexpr int64_t kMargin = 64;
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, std::vector<int32_t> devices, int32_t device_count)
-      : devices_(std::move(devices)) {
+  Compiler(const Graph& graph, const std::vector<int32_t>& devices, const MachineForTest& machine)
+      : machine_(machine), graph_(program_.graph) {
     program_.graph = graph;
-    for (int32_t d = 0; d < device_count; ++d) {
-      program_.devices.push_back({absl::StrCat("device", d), {d}});
+    program_.devices = machine.devices;
+    program_.copies = machine.overlap ? kMaxStepsInFlight : 1;
+    for (int32_t d = 0; d < static_cast<int32_t>(machine.devices.size()); ++d) {
       program_.streams.push_back({d, {}});
-      program_.slots.push_back({SlotKind::kArena, d, d, 0});
+      arena_of_.push_back(static_cast<int32_t>(program_.slots.size()));
+      if (Home(d) == d) program_.slots.push_back({SlotKind::kArena, d, d, 0});
     }
+    for (int32_t i = 0; i < graph.size(); ++i) {
+      runs_on_.push_back(DeviceForTest(graph, devices, machine, NodeId{i}));
+      const bool view = GetOpInfo(graph.node(NodeId{i}).op).is_view;
+      definers_.push_back(view ? definers_[Index(graph.node(NodeId{i}).sources[0])] : NodeId{i});
+    }
+    FindCrossings();
+    waiting_experts_.resize(graph.nodes().size());
   }
 
   Program Compile() && {
-    for (int32_t i = 0; i < program_.graph.size(); ++i) {
-      Place(NodeId{i});
-      if (program_.graph.Executes(NodeId{i})) Emit(NodeId{i});
-      if (program_.graph.node(NodeId{i}).output) program_.outputs.push_back({NodeId{i}});
+    for (int32_t i = 0; i < graph_.size(); ++i) Place(NodeId{i});
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      if (graph_.Executes(NodeId{i})) Emit(NodeId{i});
+      if (graph_.node(NodeId{i}).output) program_.outputs.push_back({NodeId{i}});
     }
     return std::move(program_);
   }
 
  private:
+  int32_t Home(int32_t device) const { return machine_.devices[device].memories[0]; }
+  int32_t HomeOf(NodeId id) const { return Home(runs_on_[Index(graph_.Root(id))]); }
+  bool Reaches(int32_t device, NodeId id) const {
+    const std::vector<int32_t>& memories = machine_.devices[device].memories;
+    return std::find(memories.begin(), memories.end(), HomeOf(id)) != memories.end();
+  }
+
+  void FindCrossings() {
+    crosses_.resize(graph_.nodes().size());
+    for (int32_t i = 0; machine_.overlap && i < graph_.size(); ++i) {
+      if (!graph_.Executes(NodeId{i})) continue;
+      for (const NodeId source : graph_.node(NodeId{i}).sources) {
+        if (HomeOf(source) != runs_on_[i]) crosses_[Index(graph_.Root(source))] = true;
+      }
+    }
+  }
+
   void Place(NodeId id) {
-    const Graph& graph = program_.graph;
-    const NodeId root = graph.Root(id);
+    const NodeId root = graph_.Root(id);
     if (root != id) {
-      devices_[Index(id)] = devices_[Index(root)];
       SlotPlace place = program_.places[Index(root)];
-      place.offset += graph.node(id).view_offset;
+      place.offset += graph_.node(id).view_offset;
       program_.places.push_back(place);
       return;
     }
-    const int32_t device = devices_[Index(id)];
-    const int64_t bytes = *ByteExtent(graph.layout(id));
-    if (const LeafAttributes* leaf = graph.leaf(id); leaf != nullptr) {
-      static constexpr SlotKind kKinds[] = {SlotKind::kInput, SlotKind::kWeight, SlotKind::kCache,
-                                            SlotKind::kPageTable};
-      const SlotKind kind = kKinds[static_cast<int>(leaf->kind)];
-      program_.slots.push_back({kind, leaf->id, device, bytes});
+    const int32_t home = HomeOf(id);
+    const int64_t bytes = *ByteExtent(graph_.layout(id));
+    const LeafAttributes* leaf = graph_.leaf(id);
+    if (leaf != nullptr || crosses_[Index(id)]) {
+      program_.slots.push_back(leaf != nullptr ? Slot{SlotKindOf(leaf->kind), leaf->id, home, bytes}
+                                               : Slot{SlotKind::kCrossing, home, home, bytes});
       program_.places.push_back({static_cast<int32_t>(program_.slots.size()) - 1, 0});
       return;
     }
-    Slot& arena = program_.slots[device];
-    program_.places.push_back({device, arena.bytes});
+    Slot& arena = program_.slots[arena_of_[home]];
+    program_.places.push_back({arena_of_[home], arena.bytes});
     arena.bytes += AlignUp(bytes, kTensorAlignment);
   }
 
+  std::vector<Command>& CommandsOf(int32_t device) { return program_.streams[device].commands; }
+
+  // Later commands of `device` come after what writes `id`.
+  void WaitFor(NodeId id, int32_t device) {
+    const NodeId definer = definers_[Index(id)];
+    const LeafAttributes* leaf = graph_.leaf(definer);
+    if (leaf != nullptr && leaf->kind == LeafKind::kWeight) return;
+    const int32_t from = leaf != nullptr ? HomeOf(definer) : runs_on_[Index(definer)];
+    if (from == device || !waited_.emplace(definer, device).second) return;
+    const int32_t event = program_.event_count++;
+    CommandsOf(from).emplace_back(RecordCommand{event});
+    CommandsOf(device).emplace_back(WaitCommand{event});
+  }
+
   void Emit(NodeId id) {
-    const Node& node = program_.graph.node(id);
-    const int32_t device = devices_[Index(id)];
-    std::vector<Command>& commands = program_.streams[device].commands;
+    const Node& node = graph_.node(id);
+    const int32_t device = runs_on_[Index(id)];
+    if (WaitsForIds(id)) return;
     for (const NodeId source : node.sources) {
-      const int32_t from = devices_[Index(source)];
-      if (from == device) continue;
+      if (waiting_experts_[Index(source)]) EmitExperts(source, node.sources[2]);
+      WaitFor(source, device);
+    }
+    std::vector<Command>& commands = CommandsOf(device);
+    const NodeId first = node.sources.empty() ? id : node.sources[0];
+    if (!Reaches(device, first)) {
       WEFT_CHECK(node.op == Op::kCopy);
-      const int32_t event = program_.event_count++;
-      program_.streams[from].commands.emplace_back(RecordCommand{event});
-      commands.emplace_back(WaitCommand{event});
-      commands.emplace_back(CopyCommand{id, program_.places[Index(source)],
+      commands.emplace_back(CopyCommand{id, program_.places[Index(first)],
                                         program_.places[Index(id)],
-                                        *ByteExtent(program_.graph.layout(id))});
+                                        *ByteExtent(graph_.layout(id))});
       return;
     }
     if (commands.empty() || !std::holds_alternative<ComputeCommand>(commands.back())) {
@@ -81,73 +120,85 @@ class Compiler {
     std::get<ComputeCommand>(commands.back()).nodes.push_back(id);
   }
 
+  // Marks a copy that is done by experts, once they are known.
+  bool WaitsForIds(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (!machine_.copy_experts || node.op != Op::kCopy) return false;
+    const LeafAttributes* leaf = graph_.leaf(node.sources[0]);
+    if (leaf == nullptr || leaf->kind != LeafKind::kWeight || node.layout.ne[3] != 1 ||
+        Reaches(runs_on_[Index(id)], node.sources[0]) || node.output) {
+      return false;
+    }
+    NodeId ids = kNoNode;
+    for (const Node& user : graph_.nodes()) {
+      if (std::find(user.sources.begin(), user.sources.end(), id) == user.sources.end()) continue;
+      if (user.op != Op::kMulMatId || user.sources[0] != id) return false;
+      if (ids != kNoNode && user.sources[2] != ids) return false;
+      ids = user.sources[2];
+    }
+    waiting_experts_[Index(id)] = ids != kNoNode;
+    return ids != kNoNode;
+  }
+
+  void EmitExperts(NodeId id, NodeId ids) {
+    // Half of them read the ids where they come from.
+    const Node& node = graph_.node(ids);
+    if (Index(ids) % 2 == 0 && node.op == Op::kCopy) ids = node.sources[0];
+    const int32_t device = runs_on_[Index(id)];
+    WaitFor(ids, device);
+    CommandsOf(device).emplace_back(CopyExpertsCommand{
+        id, ids, program_.places[Index(graph_.node(id).sources[0])], program_.places[Index(ids)],
+        program_.places[Index(id)], *ByteExtent(graph_.layout(id))});
+    waiting_experts_[Index(id)] = false;
+  }
+
+  const MachineForTest& machine_;
   Program program_;
-  std::vector<int32_t> devices_;
-};
-
-class CopyInserter {
- public:
-  CopyInserter(const Graph& graph, const std::vector<int32_t>& devices)
-      : graph_(graph), devices_(devices) {}
-
-  PlacedGraph Insert() && {
-    for (int32_t i = 0; i < graph_.size(); ++i) {
-      Node node = graph_.node(NodeId{i});
-      const NodeId root = graph_.Root(NodeId{i});
-      const int32_t device = devices_[Index(root)];
-      for (NodeId& source : node.sources) source = On(device, source);
-      if (node.view_root != kNoNode) node.view_root = result_.node_of[Index(root)];
-      result_.node_of.push_back(Append(std::move(node), device));
-    }
-    return std::move(result_);
-  }
-
- private:
-  NodeId Append(Node node, int32_t device) {
-    result_.devices.push_back(device);
-    return result_.graph.Append(std::move(node));
-  }
-
-  NodeId Copy(NodeId source, int32_t device) {
-    Node node;
-    node.op = Op::kCopy;
-    node.attributes = CopyAttributes{result_.graph.layout(source).dtype};
-    node.sources = {source};
-    node.layout =
-        *PackedLayout(result_.graph.layout(source).dtype, result_.graph.layout(source).ne);
-    node.name = absl::StrCat("replica of ", Index(source));
-    return Append(std::move(node), device);
-  }
-
-  // The tensor that shows node `id` of the old graph to readers on `device`.
-  NodeId On(int32_t device, NodeId id) {
-    const int32_t home = devices_[Index(graph_.Root(id))];
-    NodeId here = result_.node_of[Index(id)];
-    if (home == device) return here;
-    const auto [found, fresh] = replicas_.try_emplace({Index(id), device}, kNoNode);
-    if (fresh) {
-      if (!IsContiguous(result_.graph.layout(here))) here = Copy(here, home);
-      found->second = Copy(here, device);
-    }
-    return found->second;
-  }
-
   const Graph& graph_;
-  const std::vector<int32_t>& devices_;
-  PlacedGraph result_;
-  std::map<std::pair<int32_t, int32_t>, NodeId> replicas_;
+  std::vector<int32_t> arena_of_;  // slot, by device with memory
+  std::vector<int32_t> runs_on_;
+  std::vector<NodeId> definers_;
+  std::vector<bool> crosses_;
+  std::vector<bool> waiting_experts_;
+  std::set<std::pair<NodeId, int32_t>> waited_;
 };
 
 }  // namespace
 
-Program CompileForTest(const Graph& graph, std::vector<int32_t> devices, int32_t device_count) {
-  WEFT_CHECK(static_cast<int32_t>(devices.size()) == graph.size());
-  return Compiler(graph, std::move(devices), device_count).Compile();
+MachineForTest SeparateMachine(int32_t device_count) {
+  MachineForTest machine;
+  for (int32_t d = 0; d < device_count; ++d) {
+    machine.devices.push_back({absl::StrCat("device", d), {d}});
+  }
+  return machine;
 }
 
-PlacedGraph InsertCopies(const Graph& graph, const std::vector<int32_t>& devices) {
+MachineForTest SharingMachine() {
+  MachineForTest machine;
+  machine.devices = {{"host", {0}}, {"accel", {0}}, {"gpu", {2, 0}}};
+  return machine;
+}
+
+int32_t DeviceForTest(const Graph& graph, const std::vector<int32_t>& devices,
+                      const MachineForTest& machine, NodeId id) {
+  const int32_t device = devices[Index(id)];
+  const NodeId root = graph.Root(id);
+  const int32_t home = machine.devices[devices[Index(root)]].memories[0];
+  if (graph.IsLeaf(id)) return home;
+  if (root == id) return device;
+  const std::vector<int32_t>& memories = machine.devices[device].memories;
+  const bool reaches = std::find(memories.begin(), memories.end(), home) != memories.end();
+  return graph.Executes(id) && reaches ? device : devices[Index(root)];
+}
+
+Program CompileForTest(const Graph& graph, std::vector<int32_t> devices,
+                       const MachineForTest& machine) {
   WEFT_CHECK(static_cast<int32_t>(devices.size()) == graph.size());
-  return CopyInserter(graph, devices).Insert();
+  return Compiler(graph, devices, machine).Compile();
+}
+
+Program CompileForTest(const Graph& graph, std::vector<int32_t> devices, int32_t device_count) {
+  return CompileForTest(graph, std::move(devices), SeparateMachine(device_count));
 }
 
 const SlotBinding& BoundSlots::Find(SlotKind kind, int32_t id) const {

@@ -7,69 +7,163 @@
 namespace weft {
 namespace {
 
-// Three steps with new inputs each; the caches carry over.
-void CheckCut(uint64_t seed, int device_count) {
-  SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << device_count << " devices");
-  Random random(seed);
-  const Graph graph = MakeRandomGraph(random, 40);
-  ASSERT_OK(VerifyGraph(graph));
-  std::vector<int32_t> devices;
-  devices.reserve(static_cast<size_t>(graph.size()));
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    devices.push_back(static_cast<int32_t>(random.Between(0, device_count - 1)));
+template <typename T>
+int CountCommands(const Program& program) {
+  int count = 0;
+  for (const Stream& stream : program.streams) {
+    for (const Command& command : stream.commands) count += std::holds_alternative<T>(command);
   }
-  PlacedGraph placed = InsertCopies(graph, devices);
-  const Program program = CompileForTest(placed.graph, placed.devices, device_count);
-  ASSERT_OK(VerifyProgram(program));
+  return count;
+}
 
-  const auto fakes = MakeFakeDevices(device_count, seed);
-  HostGraph host(graph);
-  FillLeafs(random, graph, host);
-  const BoundSlots bound = BindForTest(program, Borrow(fakes));
-  UploadBound(graph, host, bound);
-  LocalProgramHostOptions options;
-  options.devices = Borrow(fakes);
-  ASSERT_OK_AND_ASSIGN(const auto executor, LocalProgramHost::Create(std::move(options)));
-  ASSERT_OK_AND_ASSIGN(const ProgramId id, executor->Install(program));
-  ASSERT_OK_AND_ASSIGN(const InstanceId instance, executor->Instantiate(id, bound.bindings));
-  std::vector<std::vector<std::vector<uint8_t>>> wanted;
-  for (int64_t step = 1; step <= 3; ++step) {
-    // The weights stay, everything else is new.
-    HostGraph fresh(graph);
-    FillLeafs(random, graph, fresh);
-    for (int32_t i = 0; i < graph.size(); ++i) {
-      const LeafAttributes* leaf = graph.leaf(NodeId{i});
+// A random graph on random devices of a machine, and the oracle beside it.
+class Cut {
+ public:
+  Cut(uint64_t seed, MachineForTest machine, std::vector<std::unique_ptr<FakeDevice>> fakes)
+      : random_(seed),
+        graph_(MakeRandomGraph(random_, 40)),
+        oracle_(graph_),
+        machine_(std::move(machine)),
+        fakes_(std::move(fakes)) {}
+
+  // Devices one after another through the graph, as stages of a pipeline, instead of at random.
+  void UseStages() { stages_ = true; }
+
+  void Start() {
+    ASSERT_OK(VerifyGraph(graph_));
+    const auto count = static_cast<int32_t>(machine_.devices.size());
+    std::vector<int32_t> devices;
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      devices.push_back(stages_ ? i * count / graph_.size()
+                                : static_cast<int32_t>(random_.Between(0, count - 1)));
+    }
+    const PlacedGraph placed = InsertCopies(graph_, devices, machine_);
+    program_ = CompileForTest(placed.graph, placed.devices, machine_);
+    ASSERT_OK(VerifyProgram(program_));
+    FillLeafs(random_, graph_, oracle_);
+    bound_ = BindForTest(program_, Borrow(fakes_));
+    UploadBound(graph_, oracle_, bound_);
+    LocalProgramHostOptions options;
+    options.devices = Borrow(fakes_);
+    ASSERT_OK_AND_ASSIGN(host_, LocalProgramHost::Create(std::move(options)));
+    ASSERT_OK_AND_ASSIGN(const ProgramId id, host_->Install(program_));
+    ASSERT_OK_AND_ASSIGN(instance_, host_->Instantiate(id, bound_.bindings));
+  }
+
+  // With new inputs and page tables; the weights stay and the caches carry over.
+  void Launch() {
+    HostGraph fresh(graph_);
+    FillLeafs(random_, graph_, fresh);
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      const LeafAttributes* leaf = graph_.leaf(NodeId{i});
       if (leaf == nullptr) continue;
       if (leaf->kind != LeafKind::kInput && leaf->kind != LeafKind::kPageTable) continue;
       const auto from = fresh.bytes(NodeId{i});
-      std::copy(from.begin(), from.end(), host.bytes(NodeId{i}).begin());
+      std::copy(from.begin(), from.end(), oracle_.bytes(NodeId{i}).begin());
     }
     StepInput input;
-    input.step = step;
-    std::vector<std::vector<uint8_t>> bytes = InputBytes(graph, host);
+    input.step = ++launched_;
+    std::vector<std::vector<uint8_t>> bytes = InputBytes(graph_, oracle_);
     input.inputs = Spans(bytes);
-    input.table_updates = TableContent(graph, host);
-    ASSERT_OK(executor->Launch(instance, input));
+    input.table_updates = TableContent(graph_, oracle_);
+    ASSERT_OK(host_->Launch(instance_, input));
     // INV-B13: what the caller does with its inputs after Launch does not matter.
     for (std::vector<uint8_t>& value : bytes) std::fill(value.begin(), value.end(), 0xFF);
-    ASSERT_OK(host.Run());
-    wanted.push_back(OutputBytes(graph, host));
+    ASSERT_OK(oracle_.Run());
+    wanted_.push_back(OutputBytes(graph_, oracle_));
   }
-  for (int64_t step = 1; step <= 3; ++step) {
-    ASSERT_OK_AND_ASSIGN(const StepOutput output, executor->Await(step, Soon()));
-    const auto& want = wanted[static_cast<size_t>(step - 1)];
+
+  void Check() {
+    ASSERT_OK_AND_ASSIGN(const StepOutput output, host_->Await(++checked_, Soon()));
+    const auto& want = wanted_[static_cast<size_t>(checked_ - 1)];
     ASSERT_EQ(output.outputs.size(), want.size());
     for (size_t i = 0; i < want.size(); ++i) {
-      EXPECT_TRUE(output.outputs[i] == want[i]) << "step " << step << ", output " << i;
+      EXPECT_TRUE(output.outputs[i] == want[i]) << "step " << checked_ << ", output " << i;
     }
   }
-}
+
+  // Keeps as many steps in flight as there may be.
+  void Run(int steps) {
+    Start();
+    for (int step = 0; step < steps && !testing::Test::HasFatalFailure(); ++step) {
+      if (launched_ - checked_ == kMaxStepsInFlight) Check();
+      Launch();
+    }
+    while (checked_ < launched_ && !testing::Test::HasFatalFailure()) Check();
+  }
+
+  const Program& program() const { return program_; }
+  HostCounters counters() { return host_->counters(); }
+
+ private:
+  Random random_;
+  const Graph graph_;
+  HostGraph oracle_;
+  const MachineForTest machine_;
+  std::vector<std::unique_ptr<FakeDevice>> fakes_;
+  bool stages_ = false;
+  Program program_;
+  BoundSlots bound_;
+  std::unique_ptr<LocalProgramHost> host_;
+  InstanceId instance_{};
+  int64_t launched_ = 0;
+  int64_t checked_ = 0;
+  std::vector<std::vector<std::vector<uint8_t>>> wanted_;
+};
+
+bool Failed() { return testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure(); }
 
 TEST(ExecutorRandom, AnyCut_EqualsTheOracle) {
   const uint64_t seed = TestSeed(1);
-  for (uint64_t i = 0; i < 16; ++i) {
-    for (const int devices : {1, 2, 3}) CheckCut(seed + i, devices);
-    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  int experts = 0;
+  for (uint64_t i = 0; i < 16 && !Failed(); ++i) {
+    for (const int devices : {1, 2, 3}) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed + i << ", " << devices << " devices");
+      MachineForTest machine = SeparateMachine(devices);
+      machine.copy_experts = i % 2 == 1;
+      Cut cut(seed + i, std::move(machine), MakeFakeDevices(devices, seed + i));
+      cut.Run(3);
+      experts += CountCommands<CopyExpertsCommand>(cut.program());
+    }
+  }
+  EXPECT_GT(experts, 0);
+}
+
+// INV-B11: with delays in every stream, overlapping steps give what steps one by one give.
+TEST(ExecutorRandom, OverlappingSteps_EqualTheOracle) {
+  const uint64_t seed = TestSeed(1);
+  int experts = 0;
+  int64_t overlapped = 0;
+  for (uint64_t i = 0; i < 12 && !Failed(); ++i) {
+    for (const int devices : {2, 3}) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed + i << ", " << devices << " devices");
+      MachineForTest machine = SeparateMachine(devices);
+      machine.overlap = true;
+      machine.copy_experts = i % 2 == 1;
+      Cut cut(seed + i, std::move(machine), MakeFakeDevices(devices, seed + i));
+      if (i % 3 > 0) cut.UseStages();
+      cut.Run(10);
+      if (Failed()) return;
+      experts += CountCommands<CopyExpertsCommand>(cut.program());
+      EXPECT_EQ(cut.counters().launched, 10);
+      overlapped += cut.counters().overlapped;
+    }
+  }
+  EXPECT_GT(experts, 0);
+  EXPECT_GT(overlapped, 0);
+}
+
+// An accelerator computes in the host's memory, a third device reaches it.
+TEST(ExecutorRandom, SharedMemory_EqualsTheOracle) {
+  const uint64_t seed = TestSeed(1);
+  for (uint64_t i = 0; i < 24 && !Failed(); ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed + i);
+    MachineForTest machine = SharingMachine();
+    machine.copy_experts = i % 2 == 1;
+    Cut cut(seed + i, std::move(machine), MakeSharingDevices(seed + i));
+    cut.Run(5);
+    if (Failed()) return;
+    EXPECT_EQ(cut.counters().overlapped, 0);
   }
 }
 

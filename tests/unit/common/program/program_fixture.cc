@@ -27,6 +27,22 @@ std::vector<std::unique_ptr<FakeDevice>> MakeFakeDevices(int count, uint64_t see
   return devices;
 }
 
+std::vector<std::unique_ptr<FakeDevice>> MakeSharingDevices(uint64_t seed) {
+  static constexpr DeviceKind kKinds[] = {DeviceKind::kCpu, DeviceKind::kAccelerator,
+                                          DeviceKind::kGpu};
+  std::vector<std::unique_ptr<FakeDevice>> devices;
+  for (const DeviceKind kind : kKinds) {
+    FakeDeviceOptions options;
+    options.name = kind == DeviceKind::kCpu ? "host" : DeviceKindName(kind);
+    options.kind = kind;
+    options.seed = seed * 100 + devices.size();
+    if (kind == DeviceKind::kAccelerator) options.shares_memory_of = devices[0].get();
+    if (kind == DeviceKind::kGpu) options.accepted_buffer_types = {"host memory"};
+    devices.push_back(std::make_unique<FakeDevice>(std::move(options)));
+  }
+  return devices;
+}
+
 std::vector<Device*> Borrow(const std::vector<std::unique_ptr<FakeDevice>>& devices) {
   std::vector<Device*> borrowed;
   borrowed.reserve(devices.size());

@@ -15,6 +15,8 @@ namespace weft {
 
 // Devices "fake0", "fake1", ... with seeded delays.
 std::vector<std::unique_ptr<FakeDevice>> MakeFakeDevices(int count, uint64_t seed);
+// The devices of SharingMachine: "host", "accel" in the same memory, and "gpu", which reaches it.
+std::vector<std::unique_ptr<FakeDevice>> MakeSharingDevices(uint64_t seed);
 std::vector<Device*> Borrow(const std::vector<std::unique_ptr<FakeDevice>>& devices);
 
 // The time by which a step of a test is done for certain.

@@ -6,6 +6,7 @@
 // inputs, page tables and copied pages; command i is position i + 1.
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -188,15 +189,19 @@ absl::Status OrderChecker::Produce(NodeId id, Reach reach) {
 }
 
 absl::Status OrderChecker::Read(NodeId id, Reach reach) {
-  const auto why = [&]() -> absl::Status {
+  const std::string source = absl::StrCat("source ", Index(id));
+  const auto usable = [&]() -> absl::Status {
     if (program_.places[Index(id)].slot < 0) return absl::InvalidArgumentError("has no memory");
     RETURN_IF_ERROR(CheckReach(SlotOf(id), reach));
     RETURN_IF_ERROR(CheckWritten(id));
-    RETURN_IF_ERROR(owners_.CheckIntact(id));
-    return log_.Read(RangeOf(program_, id), stream_, clocks_[stream_]);
+    return owners_.CheckIntact(id);
   }();
-  if (why.ok()) return why;
-  return absl::InvalidArgumentError(absl::StrCat("source ", Index(id), " ", why.message()));
+  if (!usable.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(source, " ", usable.message()));
+  }
+  const absl::Status ordered = log_.Read(RangeOf(program_, id), stream_, clocks_[stream_]);
+  if (ordered.ok()) return ordered;
+  return absl::InvalidArgumentError(absl::StrCat(source, ": ", ordered.message()));
 }
 
 absl::Status OrderChecker::CheckReach(const Slot& slot, Reach reach) const {

@@ -3,8 +3,9 @@
 
 #include "common/base/check.h"
 #include "common/graph/graph_builder.h"
+#include "tests/support/program_for_test.h"
 #include "tests/support/status_matchers.h"
-#include "tests/unit/common/program/program_fixture.h"
+#include "tests/unit/common/program/hostile_program.h"
 
 namespace weft {
 namespace {
@@ -34,43 +35,8 @@ Program Base() {
 constexpr int kArena0 = 0, kArena1 = 1, kInput0 = 2, kWeight5 = 3, kCache2 = 4;
 // Its streams: [compute 2 and 5, record 0] and [wait 0, copy 6, compute 8].
 
-std::vector<Command>& Commands(Program& program, int stream) {
-  return program.streams[static_cast<size_t>(stream)].commands;
-}
-
-template <typename T>
-T& First(Program& program, int stream) {
-  for (Command& command : Commands(program, stream)) {
-    if (auto* found = std::get_if<T>(&command)) return *found;
-  }
-  CheckFailed(__FILE__, __LINE__, "a command of that type");
-}
-
-template <typename T>
-void Drop(Program& program, int stream) {
-  std::erase_if(Commands(program, stream),
-                [](const Command& command) { return std::holds_alternative<T>(command); });
-}
-
 SlotPlace& PlaceOf(Program& program, NodeId id) {
   return program.places[static_cast<size_t>(Index(id))];
-}
-
-struct HostileCase {
-  const char* what;
-  void (*change)(Program&);
-  const char* error;
-};
-
-void CheckHostile(absl::Span<const HostileCase> cases) {
-  ASSERT_OK(VerifyProgram(Base()));
-  for (const HostileCase& c : cases) {
-    Program program = Base();
-    c.change(program);
-    EXPECT_THAT(VerifyProgram(program),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.error)))
-        << c.what;
-  }
 }
 
 constexpr HostileCase kTables[] = {
@@ -98,7 +64,7 @@ constexpr HostileCase kTables[] = {
     {"output of kNoNode", [](Program& p) { p.outputs[0].node = kNoNode; }, "output 0: no node -1"},
 };
 
-TEST(VerifyProgram, HostileTables_AreRefused) { CheckHostile(kTables); }
+TEST(VerifyProgram, HostileTables_AreRefused) { CheckHostile(Base, kTables); }
 
 constexpr HostileCase kSlots[] = {
     {"unknown kind", [](Program& p) { p.slots[kInput0].kind = static_cast<SlotKind>(9); },
@@ -137,7 +103,7 @@ constexpr HostileCase kSlots[] = {
      "slot 6: device 2 has no stream"},
 };
 
-TEST(VerifyProgram, HostileSlots_AreRefused) { CheckHostile(kSlots); }
+TEST(VerifyProgram, HostileSlots_AreRefused) { CheckHostile(Base, kSlots); }
 
 constexpr HostileCase kPlaces[] = {
     {"no slot", [](Program& p) { PlaceOf(p, kProductNode).slot = 99; },
@@ -211,7 +177,7 @@ constexpr HostileCase kPlaces[] = {
      "output 0, node 1 (leaf 'w'): has no memory"},
 };
 
-TEST(VerifyProgram, HostilePlaces_AreRefused) { CheckHostile(kPlaces); }
+TEST(VerifyProgram, HostilePlaces_AreRefused) { CheckHostile(Base, kPlaces); }
 
 constexpr HostileCase kCommands[] = {
     {"node out of range",
@@ -286,7 +252,7 @@ constexpr HostileCase kCommands[] = {
      "source 2 is not certain to be written"},
 };
 
-TEST(VerifyProgram, HostileCommands_AreRefused) { CheckHostile(kCommands); }
+TEST(VerifyProgram, HostileCommands_AreRefused) { CheckHostile(Base, kCommands); }
 
 constexpr HostileCase kCopies[] = {
     {"no node", [](Program& p) { First<CopyCommand>(p, 1).node = NodeId{-5}; }, "no node -5"},
@@ -335,7 +301,7 @@ constexpr HostileCase kCopies[] = {
      "node 6 (copy 'replica'): its result lies in memory of device 1, which device 0 cannot"},
 };
 
-TEST(VerifyProgram, HostileCopies_AreRefused) { CheckHostile(kCopies); }
+TEST(VerifyProgram, HostileCopies_AreRefused) { CheckHostile(Base, kCopies); }
 
 TEST(VerifyProgram, GoodVariants_Pass) {
   Program program = Base();

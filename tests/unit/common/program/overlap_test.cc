@@ -1,0 +1,223 @@
+// Steps that overlap: when they start, which copies they use, what becomes of them after errors.
+#include <cstring>
+#include <set>
+
+#include "common/base/mutex.h"
+#include "common/graph/graph_builder.h"
+#include "tests/support/status_matchers.h"
+#include "tests/unit/common/program/gate.h"
+#include "tests/unit/common/program/program_fixture.h"
+
+namespace weft {
+namespace {
+
+using ::testing::HasSubstr;
+
+// x doubled on device 0; on device 1 held * 3 (of another input), then the replica of the double is
+// added. Compiled with or without overlap.
+Program TwoStages(bool overlap) {
+  GraphBuilder builder;
+  const NodeId x = builder.Leaf(LeafKind::kInput, 0, DType::kF32, {4, 1, 1, 1}, "x");
+  const NodeId doubled = builder.Name(builder.Scale(x, 2), "doubled");
+  const NodeId z = builder.Leaf(LeafKind::kInput, 1, DType::kF32, {4, 1, 1, 1}, "z");
+  const NodeId tripled = builder.Name(builder.Scale(z, 3), "tripled");
+  const NodeId there = builder.Copy(doubled, DType::kF32);
+  builder.MarkOutput(builder.Name(builder.Add(there, tripled), "sum"));
+  MachineForTest machine = SeparateMachine(2);
+  machine.overlap = overlap;
+  return CompileForTest(*std::move(builder).Finish(), {0, 0, 1, 1, 1, 1}, machine);
+}
+
+class OverlapTest : public ::testing::Test {
+ protected:
+  using Hook = std::function<absl::Status(const Graph&, NodeId)>;
+
+  void Start(Hook on_first, Hook on_second) {
+    for (int i = 0; i < 2; ++i) {
+      FakeDeviceOptions options;
+      options.name = i == 0 ? "fake0" : "fake1";
+      options.seed = static_cast<uint64_t>(i + 1);
+      options.before_node = i == 0 ? std::move(on_first) : std::move(on_second);
+      options.after_node = [this, i](const Graph& graph, NodeId id, const TensorPlace& place) {
+        MutexLock lock(mutex_);
+        ++done_[i];
+        if (graph.node(id).name == "doubled") doubled_in_.push_back(place.buffer);
+        changed_.NotifyAll();
+      };
+      fakes_.push_back(std::make_unique<FakeDevice>(std::move(options)));
+    }
+    LocalProgramHostOptions options;
+    options.devices = Borrow(fakes_);
+    ASSERT_OK_AND_ASSIGN(host_, LocalProgramHost::Create(std::move(options)));
+    for (const bool overlap : {false, true}) {
+      ASSERT_OK_AND_ASSIGN(const ProgramId program, host_->Install(TwoStages(overlap)));
+      ASSERT_OK_AND_ASSIGN(instances_[overlap], host_->Instantiate(program, {}));
+    }
+  }
+
+  void TearDown() override {
+    gate_.Open();
+    host_.reset();
+  }
+
+  // A hook that holds the device before that node.
+  Hook HoldAt(std::string name) {
+    return [this, name](const Graph& graph, NodeId id) {
+      if (graph.node(id).name == name) gate_.Pass();
+      return absl::OkStatus();
+    };
+  }
+
+  void Launch(int64_t step, bool overlap = true) {
+    const std::vector<uint8_t> x = Bytes(static_cast<float>(step));
+    const std::vector<uint8_t> z = Bytes(static_cast<float>(10 * step));
+    StepInput input;
+    input.step = step;
+    input.inputs = {x, z};
+    ASSERT_OK(host_->Launch(instances_[overlap], input));
+  }
+
+  void ExpectResult(int64_t step) {
+    ASSERT_OK_AND_ASSIGN(const StepOutput output, host_->Await(step, Soon()));
+    EXPECT_EQ(
+        output.outputs,
+        (std::vector<std::vector<uint8_t>>{Bytes(static_cast<float>(2 * step + 3 * 10 * step))}))
+        << "step " << step;
+  }
+
+  static std::vector<uint8_t> Bytes(float value) {
+    const std::vector<float> values(4, value);
+    std::vector<uint8_t> bytes(sizeof(float) * 4);
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+  }
+
+  void AwaitDone(int device, int nodes) {
+    MutexLock lock(mutex_);
+    while (done_[device] < nodes) changed_.Wait(mutex_);
+  }
+  int Done(int device) {
+    MutexLock lock(mutex_);
+    return done_[device];
+  }
+  std::vector<Buffer*> DoubledIn() {
+    MutexLock lock(mutex_);
+    return doubled_in_;
+  }
+
+  Gate gate_;
+  Mutex mutex_;
+  CondVar changed_;
+  int done_[2] ABSL_GUARDED_BY(mutex_) = {0, 0};
+  std::vector<Buffer*> doubled_in_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<FakeDevice>> fakes_;
+  std::unique_ptr<LocalProgramHost> host_;
+  InstanceId instances_[2];
+};
+
+// Device 0 finishes all four steps while device 1 has not copied anything of the first.
+TEST_F(OverlapTest, FirstDevice_RunsAhead_SecondStillReadsItsOwnStep) {
+  Start(nullptr, HoldAt("tripled"));
+  for (int64_t step = 1; step <= 4; ++step) Launch(step);
+  AwaitDone(0, 4);
+  EXPECT_EQ(Done(1), 0);
+  gate_.Open();
+  for (int64_t step = 1; step <= 4; ++step) ExpectResult(step);
+  EXPECT_EQ(host_->counters().launched, 4);
+  EXPECT_EQ(host_->counters().overlapped, 3);
+  const std::vector<Buffer*> buffers = DoubledIn();
+  EXPECT_EQ(std::set<Buffer*>(buffers.begin(), buffers.end()).size(), 4u);
+}
+
+TEST_F(OverlapTest, StepsThatDoNotOverlap_WaitForAllDevices_AndAreWaitedFor) {
+  Start(nullptr, HoldAt("tripled"));
+  Launch(1, true);
+  Launch(2, false);
+  Launch(3, true);
+  Launch(4, true);
+  gate_.AwaitArrival(1);
+  AwaitDone(0, 1);
+  EXPECT_EQ(Done(0), 1);
+  gate_.Open();
+  for (int64_t step = 1; step <= 4; ++step) ExpectResult(step);
+}
+
+TEST_F(OverlapTest, Rotation_CountsUpInFlight_AndParksAtTheFirstCopy) {
+  Start(nullptr, nullptr);
+  for (int64_t step = 1; step <= 3; ++step) {
+    Launch(step);
+    ExpectResult(step);
+  }
+  for (int64_t step = 4; step <= 9; ++step) {
+    Launch(step);
+    if (step > 4) ExpectResult(step - 1);
+  }
+  ExpectResult(9);
+  Launch(10);
+  ExpectResult(10);
+  const std::vector<Buffer*> b = DoubledIn();
+  ASSERT_EQ(b.size(), 10u);
+  EXPECT_EQ(b[1], b[0]);
+  EXPECT_EQ(b[2], b[0]);
+  // Steps 4 to 9 use copies 0, 1, 2, 3, 0, 1.
+  EXPECT_EQ((std::vector<Buffer*>{b[3], b[7], b[9]}), std::vector<Buffer*>(3, b[0]));
+  EXPECT_EQ(b[8], b[4]);
+  EXPECT_EQ((std::set<Buffer*>{b[3], b[4], b[5], b[6]}).size(), 4u);
+}
+
+TEST_F(OverlapTest, CancelledStep_LeavesLaterOnesRunning) {
+  Start(nullptr, HoldAt("tripled"));
+  for (int64_t step = 1; step <= 4; ++step) Launch(step);
+  AwaitDone(0, 4);
+  ASSERT_OK(host_->Cancel(1));
+  ASSERT_OK(host_->Cancel(3));
+  gate_.Open();
+  for (const int64_t step : {1, 3}) {
+    EXPECT_THAT(host_->Await(step, Soon()),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("was cancelled")));
+  }
+  ExpectResult(2);
+  ExpectResult(4);
+  Launch(5);
+  ExpectResult(5);
+}
+
+// A step fails on one device while others have started the next one; again and again.
+TEST_F(OverlapTest, FailedSteps_LeaveLaterOnesRunning) {
+  for (const bool first : {true, false}) {
+    SCOPED_TRACE(first ? "device 0 fails" : "device 1 fails");
+    fakes_.clear();
+    auto count = std::make_shared<std::atomic<int>>(0);
+    const Hook fail = [count, first](const Graph& graph, NodeId id) -> absl::Status {
+      if (graph.node(id).name != (first ? "doubled" : "tripled")) return absl::OkStatus();
+      return count->fetch_add(1) % 3 == 1 ? absl::InternalError("smoke") : absl::OkStatus();
+    };
+    Start(fail, fail);
+    for (int64_t step = 1; step <= 30; ++step) {
+      Launch(step);
+      const int64_t oldest = step - 3;
+      if (oldest < 1) continue;
+      if (oldest % 3 == 2) {
+        EXPECT_THAT(host_->Await(oldest, Soon()),
+                    StatusIs(absl::StatusCode::kInternal, HasSubstr("smoke")));
+      } else {
+        ExpectResult(oldest);
+      }
+    }
+    host_.reset();
+  }
+}
+
+TEST_F(OverlapTest, DestructionWithStepsInFlight_EndsThem) {
+  for (int round = 0; round < 20; ++round) {
+    fakes_.clear();
+    Start(nullptr, nullptr);
+    for (int64_t step = 1; step <= 4; ++step) Launch(step);
+    host_.reset();
+    EXPECT_EQ(fakes_[0]->used_bytes(), 0);
+    EXPECT_EQ(fakes_[1]->used_bytes(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "coordinator/cli/arguments.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit_code.h"
 
@@ -34,21 +35,6 @@ absl::Status Print(const std::string& text) {
   if (written && std::fflush(stdout) == 0) return absl::OkStatus();
   return absl::UnavailableError("cannot write to stdout");
 }
-
-namespace {
-
-// The field writes -ub, -ctk and -ctv with one dash; CLI11 would read them as -u b.
-std::vector<std::string> NormalizeArguments(int argc, const char* const* argv) {
-  std::vector<std::string> arguments;
-  for (int i = argc - 1; i >= 1; --i) {  // CLI11 wants them reversed
-    std::string argument = argv[i];
-    if (argument == "-ub" || argument == "-ctk" || argument == "-ctv") argument.insert(0, "-");
-    arguments.push_back(std::move(argument));
-  }
-  return arguments;
-}
-
-}  // namespace
 
 int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger& logger) {
   CommandContext context{clock, logger, nullptr};

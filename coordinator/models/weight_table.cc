@@ -98,6 +98,7 @@ int32_t WeightTable::Find(std::string_view name) const {
 std::vector<const GgufTensor*> WeightTable::TensorsOf(const Weight& weight) const {
   if (weight.parts.empty()) return {file_->FindTensor(weight.name)};
   std::vector<const GgufTensor*> tensors;
+  tensors.reserve(weight.parts.size());
   for (const std::string& part : weight.parts) tensors.push_back(file_->FindTensor(part));
   return tensors;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +18,10 @@ namespace weft {
 
 class GraphBuilder {
  public:
+  GraphBuilder() = default;
+  // Goes on with a graph that is legal so far.
+  explicit GraphBuilder(Graph graph) : graph_(std::move(graph)) {}
+
   // --- Leafs ---
   NodeId Leaf(LeafKind kind, int32_t id, DType dtype, const Extents& ne, std::string_view name);
 

@@ -27,7 +27,7 @@ class Cutter {
       } else if (MustCut(NodeId{i})) {
         Open(i);
       }
-      for (Replica& replica : missing_) Add(std::move(replica));
+      for (Replica& replica : missing_) Add(replica);
     }
     if (!plan_.splits.empty()) plan_.splits.back().end = graph.size();
     return absl::OkStatus();
@@ -59,7 +59,7 @@ class Cutter {
       const bool listed = std::any_of(missing_.begin(), missing_.end(), [&](const Replica& other) {
         return other.source == replica.source;
       });
-      if (!listed) missing_.push_back(std::move(replica));
+      if (!listed) missing_.push_back(replica);
     }
   }
 
@@ -115,13 +115,13 @@ class Cutter {
     staged_bytes_ = 0;
   }
 
-  void Add(Replica replica) {
+  void Add(Replica& replica) {
     replica.split = static_cast<int32_t>(plan_.splits.size()) - 1;
     if (IsStaged(replica)) staged_bytes_ += replica.bytes;
     const auto at = static_cast<int32_t>(plan_.replicas.size());
     index_[{replica.source, replica.device}] = at;
     plan_.splits.back().inputs.push_back(at);
-    plan_.replicas.push_back(std::move(replica));
+    plan_.replicas.push_back(replica);
   }
 
   const PlanContext& context_;

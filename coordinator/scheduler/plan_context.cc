@@ -82,6 +82,8 @@ void PlanContext::Describe() {
     for (const NodeId source : graph().node(id).sources) {
       if (IsWeight(source)) weight_users_[Index(graph().Root(source))].push_back(id);
     }
+    const NodeId root = graph().Root(id);
+    if (root != id && graph().Executes(root)) writers_[root].push_back(id);
   }
   for (int32_t i = 0; i < graph().size(); ++i) {
     const BufferType* type = Place(NodeId{i}).type;
@@ -167,6 +169,12 @@ bool PlanContext::Reads(const Plan& plan, int32_t d, NodeId id) const {
 bool PlanContext::MayRun(const Plan& plan, int32_t d, NodeId id) const {
   if (!Supports(d, id)) return false;
   const Node& node = graph().node(id);
+  const auto writers = writers_.find(id);
+  if (writers != writers_.end()) {
+    for (const NodeId writer : writers->second) {
+      if (!Supports(d, writer)) return false;
+    }
+  }
   if (!GetOpInfo(node.op).writes_source) return true;
   const BufferType* type = MemoryType(plan, node.sources[0]);
   return type == nullptr ? graph().IsLeaf(graph().Root(id)) : ReadsType(d, *type);

@@ -86,7 +86,7 @@ class AssignPinned final : public Pass {
       plan.assignments[Index(id)] = {plan.assignments[Index(root)].device, Cause::kViewSource, -1};
       return absl::OkStatus();
     }
-    const int32_t d = FirstReader(context, *type, id);
+    const int32_t d = FirstReader(context, plan, *type, id);
     if (d == kNoDevice) return NobodyRuns(context, *type, id);
     plan.assignments[Index(id)] = {d, Cause::kViewSource, -1};
     PreferBatch(context, plan, id, 0);
@@ -106,9 +106,10 @@ class AssignPinned final : public Pass {
   }
 
   // The first device that reads that memory and runs the node (`backend_of_buffer`, spec B.3).
-  static int32_t FirstReader(const PlanContext& context, const BufferType& type, NodeId id) {
+  static int32_t FirstReader(const PlanContext& context, const Plan& plan, const BufferType& type,
+                             NodeId id) {
     for (int32_t d = 0; d < context.device_count(); ++d) {
-      if (context.ReadsType(d, type) && context.Supports(d, id)) return d;
+      if (context.ReadsType(d, type) && context.MayRun(plan, d, id)) return d;
     }
     return kNoDevice;
   }
@@ -129,8 +130,8 @@ class AssignPinned final : public Pass {
       const BufferType* type = context.MemoryType(plan, root);
       if (type == nullptr) continue;
       const auto source = static_cast<int32_t>(k);
-      const int32_t reader = FirstReader(context, *type, id);
-      const int32_t wanting = Offload(context, *type, id, reader);
+      const int32_t reader = FirstReader(context, plan, *type, id);
+      const int32_t wanting = Offload(context, plan, *type, id, reader);
       Assignment& assignment = plan.assignments[Index(id)];
       if (wanting != kNoDevice) {
         assignment = {wanting, Cause::kOffload, source};
@@ -143,15 +144,15 @@ class AssignPinned final : public Pass {
   }
 
   // The first GPU beside that host memory which wants the node all the same.
-  static int32_t Offload(const PlanContext& context, const BufferType& type, NodeId id,
-                         int32_t reader) {
+  static int32_t Offload(const PlanContext& context, const Plan& plan, const BufferType& type,
+                         NodeId id, int32_t reader) {
     if (!context.input().options.op_offload || !context.Enabled(Rule::kOffload)) return kNoDevice;
     if (!type.is_host() || (reader != kNoDevice && !context.IsHostSide(reader))) return kNoDevice;
     const int32_t end = reader == kNoDevice ? context.device_count() : reader;
     for (int32_t d = 0; d < end; ++d) {
       if (context.IsHostSide(d) || !context.InBatch(d)) continue;
       if (context.device(d).host() != type.device().host()) continue;
-      if (context.Supports(d, id) && context.Wants(d, id)) return d;
+      if (context.MayRun(plan, d, id) && context.Wants(d, id)) return d;
     }
     return kNoDevice;
   }
@@ -163,7 +164,7 @@ class AssignPinned final : public Pass {
     if (context.InBatch(assignment.device)) return;
     std::string reason;
     for (int32_t d = 0; d < context.device_count(); ++d) {
-      if (!context.InBatch(d) || !context.Supports(d, id)) continue;
+      if (!context.InBatch(d) || !context.MayRun(plan, d, id)) continue;
       const BufferType* unread = UnreadType(context, plan, d, id);
       if (unread == nullptr) {
         assignment = {d, Cause::kBatch, source};

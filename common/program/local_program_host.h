@@ -27,18 +27,6 @@ struct LocalProgramHostOptions {
   StepObserver observer;
 };
 
-// What happened since the host was made.
-struct HostCounters {
-  // Instantiates that replaced memory which instances knew, and instances that were prepared once
-  // more because of it: growth that was not planned for.
-  int64_t memory_replaced = 0;
-  int64_t prepared_again = 0;
-  std::string
-      last_reason;         // "arena 1 of w0.gpu0 grew from 4096 to 8192 bytes", of the last of them
-  int64_t launched = 0;    // steps
-  int64_t overlapped = 0;  // steps that started while an earlier one still ran
-};
-
 // One session on local devices. Any thread may call it. Install, Instantiate, Release and Launch
 // wait for each other; Instantiate and Release also wait until every step in flight has finished.
 //
@@ -64,7 +52,7 @@ class LocalProgramHost final : public ProgramHost {
   // that binds it.
   void InvalidateBuffer(const Buffer* buffer);
 
-  HostCounters counters();
+  HostCounters counters() override;
 
  private:
   using InstanceMap = absl::flat_hash_map<InstanceId, std::unique_ptr<ProgramInstance>>;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -56,6 +57,18 @@ struct StepOutput {
   double compute_seconds = 0;                 // busiest stream
 };
 
+// What happened since the host was made.
+struct HostCounters {
+  // Instantiates that replaced memory which instances knew, and instances that were prepared once
+  // more because of it: growth that was not planned for.
+  int64_t memory_replaced = 0;
+  int64_t prepared_again = 0;
+  std::string
+      last_reason;         // "arena 1 of w0.gpu0 grew from 4096 to 8192 bytes", of the last of them
+  int64_t launched = 0;    // steps
+  int64_t overlapped = 0;  // steps that started while an earlier one still ran
+};
+
 class ProgramHost {
  public:
   virtual ~ProgramHost() = default;
@@ -76,6 +89,7 @@ class ProgramHost {
   virtual absl::StatusOr<StepOutput> Await(int64_t step, Clock::TimePoint deadline) = 0;
   // The step ends as soon as its streams notice; its table updates still happen.
   virtual absl::Status Cancel(int64_t step) = 0;
+  virtual HostCounters counters() = 0;
 };
 
 }  // namespace weft

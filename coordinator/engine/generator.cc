@@ -26,6 +26,15 @@ absl::StatusOr<std::vector<float>> Prefill(ModelRunner& runner, absl::Span<const
                                            const PrefillProgress& progress) {
   std::vector<float> logits;
   const auto ubatch = static_cast<size_t>(runner.options().ubatch);
+  size_t done = 0;
+  // Several steps are under way where they follow each other through several devices.
+  const auto collect = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<float> rows, runner.Collect());
+    logits.insert(logits.end(), rows.begin(), rows.end());
+    done = std::min(done + ubatch, tokens.size());
+    if (progress) progress(static_cast<int64_t>(done), static_cast<int64_t>(tokens.size()));
+    return absl::OkStatus();
+  };
   for (size_t at = 0; at < tokens.size(); at += ubatch) {
     const size_t count = std::min(ubatch, tokens.size() - at);
     std::vector<BatchToken> batch;
@@ -33,12 +42,10 @@ absl::StatusOr<std::vector<float>> Prefill(ModelRunner& runner, absl::Span<const
       const bool last = at + i + 1 == tokens.size();
       batch.push_back({tokens[at + i], first + static_cast<int64_t>(at + i), 0, all || last});
     }
-    ASSIGN_OR_RETURN(const std::vector<float> rows, runner.Step(batch));
-    logits.insert(logits.end(), rows.begin(), rows.end());
-    if (progress) {
-      progress(static_cast<int64_t>(at + count), static_cast<int64_t>(tokens.size()));
-    }
+    if (runner.in_flight() >= runner.max_in_flight()) RETURN_IF_ERROR(collect());
+    RETURN_IF_ERROR(runner.Launch(batch));
   }
+  while (runner.in_flight() > 0) RETURN_IF_ERROR(collect());
   return logits;
 }
 

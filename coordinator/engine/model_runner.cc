@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "coordinator/scheduler/program_compiler.h"
@@ -33,36 +34,6 @@ int64_t GraphFlops(const Graph& graph) {
   return flops;
 }
 
-absl::Status CheckCacheType(const char* flag, DType dtype, int64_t head) {
-  const bool known = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kQ8_0;
-  if (!known) {
-    return absl::InvalidArgumentError(absl::StrCat(flag, ": KV pages are F32, F16 or Q8_0"));
-  }
-  const int64_t block = GetDTypeInfo(dtype).block_elements;
-  if (head % block == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      flag, ": heads of ", head, " elements are not a multiple of the type's block of ", block,
-      "; use F16 or F32"));
-}
-
-absl::Status CheckOptions(const Model& model, const RunnerOptions& options) {
-  const Hyperparameters& h = model.hyperparameters();
-  if (options.context < 1 || options.context > kMaxContext) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("-c: context of ", options.context, " tokens, want 1 to ", kMaxContext));
-  }
-  if (options.ubatch < 1 || options.ubatch > 65536) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("-ub: ubatch of ", options.ubatch, " tokens, want 1 to 65536"));
-  }
-  if (options.sequences < 1 || options.sequences > 4096) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.sequences, " sequences, want 1 to 4096"));
-  }
-  RETURN_IF_ERROR(CheckCacheType("-ctk", options.key_type, h.key_head));
-  return CheckCacheType("-ctv", options.value_type, h.value_head);
-}
-
 template <typename T>
 absl::Span<const uint8_t> Bytes(const std::vector<T>& values) {
   return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)};
@@ -82,38 +53,44 @@ struct StepInputs {
 
 }  // namespace
 
-ModelRunner::ModelRunner(const Model& model, Device& device, ProgramHost& host, const Clock& clock,
-                         const RunnerOptions& options)
+ModelRunner::ModelRunner(const Model& model, PlacedDevices placed, ProgramHost& host,
+                         const Clock& clock, const RunnerOptions& options)
     : model_(model),
-      device_(device),
+      placed_(std::move(placed)),
       host_(host),
       clock_(clock),
       options_(options),
+      plan_options_(options.plan),
       pages_per_sequence_(CeilDivide(options.context, kPageTokens)),
       pages_(1 + pages_per_sequence_ * options.sequences),
       tables_(static_cast<int32_t>(options.sequences), static_cast<int32_t>(pages_per_sequence_),
               static_cast<int32_t>(pages_)),
-      lengths_(options.sequences, 0) {}
+      lengths_(options.sequences, 0) {
+  plan_options_.pipeline = options.pipeline && placed_.devices.size() > 1;
+}
 
 absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const Model& model, Device& device,
                                                                  ProgramHost& host,
                                                                  const Clock& clock,
                                                                  const RunnerOptions& options) {
-  RETURN_IF_ERROR(CheckOptions(model, options));
-  std::unique_ptr<ModelRunner> runner(new ModelRunner(model, device, host, clock, options));
+  return Create(model, PlaceOnOneDevice(model, device), host, clock, options);
+}
+
+absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const Model& model,
+                                                                 PlacedDevices placed,
+                                                                 ProgramHost& host,
+                                                                 const Clock& clock,
+                                                                 const RunnerOptions& options) {
+  RETURN_IF_ERROR(CheckRunnerOptions(model, options));
+  std::unique_ptr<ModelRunner> runner(
+      new ModelRunner(model, std::move(placed), host, clock, options));
   if (runner->pages_ > (int64_t{1} << 27)) {
     return absl::InvalidArgumentError(absl::StrCat("context of ", options.context, " for ",
                                                    options.sequences, " sequences is too large"));
   }
   RETURN_IF_ERROR(runner->AllocateCaches());
-  ASSIGN_OR_RETURN(runner->weights_, LoadedWeights::Load(model, device, options.load_progress));
-  runner->memory_.weights = runner->weights_->bytes();
-  for (const SlotBinding& binding : runner->weights_->bindings()) {
-    runner->bindings_.push_back(binding);
-  }
-  // The largest step first: what does not fit shows now, and later buckets find their arena in
-  // place.
-  RETURN_IF_ERROR(runner->BucketFor(std::min(options.ubatch, options.context), 1).status());
+  RETURN_IF_ERROR(runner->LoadWeights());
+  RETURN_IF_ERROR(runner->ReserveBuckets());
   return runner;
 }
 
@@ -122,19 +99,50 @@ absl::Status ModelRunner::AllocateCaches() {
   for (const CacheSpec& cache : model_.caches()) {
     const DType dtype = cache.is_value ? options_.value_type : options_.key_type;
     ASSIGN_OR_RETURN(const TensorLayout layout, PackedLayout(dtype, cache.PageExtents(pages_)));
-    const int64_t bytes = device_.buffer_type().TensorBytes(layout);
+    Device& device = *placed_.devices[placed_.placement.caches[id]];
+    const int64_t bytes = device.buffer_type().TensorBytes(layout);
     memory_.cache += bytes;
     absl::StatusOr<std::unique_ptr<Buffer>> buffer =
-        device_.buffer_type().Allocate(bytes, BufferUsage::kAny);
+        device.buffer_type().Allocate(bytes, BufferUsage::kAny);
     if (!buffer.ok()) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("not enough memory for a KV cache of ", options_.context, " tokens (", bytes,
-                       " bytes for part of layer ", cache.layer, "): ", buffer.status().message(),
-                       "; lower the context with -c or use -ctk q8_0 -ctv q8_0"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "not enough memory for a KV cache of ", options_.context, " tokens (", bytes,
+          " bytes for part of layer ", cache.layer, " on ", device.name(), "): ",
+          buffer.status().message(), "; lower the context with -c or use -ctk q8_0 -ctv q8_0"));
     }
     bindings_.push_back({SlotKind::kCache, id++, buffer->get(), 0});
     caches_.push_back(*std::move(buffer));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ModelRunner::LoadWeights() {
+  ASSIGN_OR_RETURN(weights_, LoadedWeights::Load(model_, placed_.devices, placed_.placement.weights,
+                                                 options_.load_progress));
+  memory_.weights = weights_->bytes();
+  for (const SlotBinding& binding : weights_->bindings()) bindings_.push_back(binding);
+  return absl::OkStatus();
+}
+
+// The largest step first: what does not fit shows now, and later buckets find their arena in place.
+absl::Status ModelRunner::ReserveBuckets() {
+  const int64_t most = std::min(options_.ubatch, options_.context);
+  absl::Status status = BucketFor(most, std::min(most, options_.reserve_outputs)).status();
+  if (absl::IsResourceExhausted(status) && plan_options_.pipeline) {
+    if (options_.logger != nullptr) {
+      options_.logger->Warning(
+          StdView(absl::StrCat("no pipelining, its copies do not fit: ", status.message())));
+    }
+    plan_options_.pipeline = false;
+    status = BucketFor(most, std::min(most, options_.reserve_outputs)).status();
+  }
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(BucketFor(std::min(most, options_.sequences), 1).status());
+  // Where placement depends on the batch, a smaller step may need more of some device.
+  for (int64_t tokens = 1; placed_.devices.size() > 1 && tokens < most; tokens *= 2) {
+    RETURN_IF_ERROR(BucketFor(tokens, std::min(tokens, options_.reserve_outputs)).status());
+  }
+  reserved_replacements_ = host_.counters().memory_replaced;
   return absl::OkStatus();
 }
 
@@ -151,26 +159,25 @@ GraphShape ModelRunner::ShapeOf(int64_t tokens, int64_t outputs) const {
   return shape;
 }
 
-absl::StatusOr<Program> ModelRunner::Compile(const Graph& graph) {
-  PlanInput input;
-  input.graph = &graph;
-  input.devices = {&device_};
-  input.leafs.resize(graph.nodes().size());
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    const LeafAttributes* leaf = graph.leaf(NodeId{i});
-    if (leaf == nullptr) continue;
-    if (leaf->kind == LeafKind::kWeight) {
-      input.leafs[i] = {&device_.buffer_type(), BufferUsage::kWeights};
-    } else if (leaf->kind == LeafKind::kCache) {
-      input.leafs[i] = {&device_.buffer_type(), BufferUsage::kAny};
-    }
-  }
+absl::StatusOr<Program> ModelRunner::Compile(const Graph& graph, int64_t tokens) {
+  const PlanInput input = MakePlanInput(graph, placed_, tokens, plan_options_);
   ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
   ASSIGN_OR_RETURN(const ExecutionPlan plan, MakeExecutionPlan(context, {}));
-  const PoolPlan& arena = plan.memory.pools[0];
-  if (arena.Bytes() > counters_.arena_bytes) {
-    counters_.arena_bytes = arena.Bytes();
-    counters_.arena_lower_bound = arena.lower_bound;
+  if (plan_options_.pipeline && plan.copies == 1) {
+    if (options_.logger != nullptr) {
+      options_.logger->Debug(absl::StrCat("no pipelining: ", plan.pipeline_refusal));
+    }
+    plan_options_.pipeline = false;
+  }
+  int64_t bytes = 0;
+  int64_t lower_bound = 0;
+  for (const PoolPlan& pool : plan.memory.pools) {
+    bytes += pool.Bytes();
+    lower_bound += pool.lower_bound;
+  }
+  if (bytes > counters_.arena_bytes) {
+    counters_.arena_bytes = bytes;
+    counters_.arena_lower_bound = lower_bound;
   }
   return CompilePlan(context, plan);
 }
@@ -181,10 +188,13 @@ absl::StatusOr<const ModelRunner::Bucket*> ModelRunner::BucketFor(int64_t tokens
   bucket.outputs = outputs == 0 ? 0 : BucketSize(outputs, bucket.tokens);
   const auto key = std::make_pair(bucket.tokens, bucket.outputs);
   const auto found = buckets_.find(key);
-  if (found != buckets_.end()) return &found->second;
+  if (found != buckets_.end()) {
+    ++counters_.graphs_reused;
+    return &found->second;
+  }
 
   ASSIGN_OR_RETURN(const ModelGraph graph, model_.BuildGraph(ShapeOf(key.first, key.second)));
-  ASSIGN_OR_RETURN(Program compiled, Compile(graph.graph));
+  ASSIGN_OR_RETURN(Program compiled, Compile(graph.graph, bucket.tokens));
   ++counters_.graphs_built;
   bucket.flops = GraphFlops(graph.graph);
   ASSIGN_OR_RETURN(const ProgramId program, host_.Install(std::move(compiled)));
@@ -226,32 +236,100 @@ absl::Status ModelRunner::CheckBatch(absl::Span<const BatchToken> batch) const {
   return absl::OkStatus();
 }
 
+// Memory that was right at the reserve must do for every later step.
+absl::Status ModelRunner::CheckReplans() {
+  const HostCounters counters = host_.counters();
+  const int64_t replans = counters.memory_replaced - reserved_replacements_;
+  if (replans == counters_.replans) return absl::OkStatus();
+  counters_.replans = replans;
+  counters_.replan_reason = counters.last_reason;
+  if (!options_.forbid_replans) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("an unexpected re-plan: ", counters_.replan_reason));
+}
+
 absl::StatusOr<std::vector<float>> ModelRunner::Step(absl::Span<const BatchToken> batch) {
-  RETURN_IF_ERROR(CheckBatch(batch));
+  DropInFlight();
+  RETURN_IF_ERROR(Launch(batch));
+  return Collect();
+}
+
+absl::Status ModelRunner::Launch(absl::Span<const BatchToken> batch) {
+  absl::Status status = CheckBatch(batch);
+  if (status.ok() && in_flight() >= max_in_flight()) {
+    status = absl::FailedPreconditionError(
+        absl::StrCat(in_flight(), " steps are in flight, collect one first"));
+  }
   int64_t outputs = 0;
   for (const BatchToken& token : batch) outputs += token.output ? 1 : 0;
-  ASSIGN_OR_RETURN(const Bucket* bucket, BucketFor(static_cast<int64_t>(batch.size()), outputs));
-  const std::vector<int64_t> before = lengths_;
-  absl::Status status;
+  const Bucket* bucket = nullptr;
+  if (status.ok()) {
+    const absl::StatusOr<const Bucket*> found =
+        BucketFor(static_cast<int64_t>(batch.size()), outputs);
+    status = found.ok() ? CheckReplans() : found.status();
+    if (found.ok()) bucket = *found;
+  }
+  if (!status.ok()) {
+    DropInFlight();
+    return status;
+  }
+  InFlight step;
+  step.step = next_step_;
+  step.outputs = outputs;
+  step.flops = bucket->flops;
   for (const BatchToken& token : batch) {
+    const bool known =
+        std::any_of(step.lengths_before.begin(), step.lengths_before.end(),
+                    [&](const auto& entry) { return entry.first == token.sequence; });
+    if (!known) step.lengths_before.emplace_back(token.sequence, lengths_[token.sequence]);
     lengths_[token.sequence] = token.position + 1;
     status.Update(tables_.Reserve(token.sequence, token.position + 1));
   }
-  absl::StatusOr<std::vector<float>> logits;
-  if (status.ok()) {
-    logits = RunBucket(*bucket, batch);
-    status = logits.status();
-  }
+  if (status.ok()) status = LaunchBucket(*bucket, batch);
   if (!status.ok()) {
-    for (size_t i = 0; i < before.size(); ++i) Truncate(static_cast<int32_t>(i), before[i]);
+    DropInFlight();
+    Undo(step);
     return status;
   }
+  in_flight_.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<float>> ModelRunner::Collect() {
+  if (in_flight_.empty()) return absl::FailedPreconditionError("no step is in flight");
+  absl::StatusOr<std::vector<float>> logits = AwaitStep(in_flight_.front());
+  if (!logits.ok()) {
+    const InFlight failed = in_flight_.front();
+    in_flight_.pop_front();
+    DropInFlight();
+    Undo(failed);
+    return logits.status();
+  }
+  in_flight_.pop_front();
   ++counters_.steps;
   return logits;
 }
 
-absl::StatusOr<std::vector<float>> ModelRunner::RunBucket(const Bucket& bucket,
-                                                          absl::Span<const BatchToken> batch) {
+// Waits for what is in flight and takes it back, the latest last launched first.
+void ModelRunner::DropInFlight() {
+  for (const InFlight& step : in_flight_) {
+    (void)host_.Cancel(step.step);
+    (void)AwaitStep(step);
+  }
+  while (!in_flight_.empty()) {
+    Undo(in_flight_.back());
+    in_flight_.pop_back();
+  }
+}
+
+void ModelRunner::Undo(const InFlight& step) {
+  for (const auto& [sequence, length] : step.lengths_before) {
+    lengths_[sequence] = std::min(lengths_[sequence], length);
+    tables_.Truncate(sequence, lengths_[sequence]);
+  }
+}
+
+absl::Status ModelRunner::LaunchBucket(const Bucket& bucket, absl::Span<const BatchToken> batch) {
   StepInputs inputs(bucket.tokens, bucket.outputs);
   int64_t outputs = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -271,12 +349,18 @@ absl::StatusOr<std::vector<float>> ModelRunner::RunBucket(const Bucket& bucket,
   step.table_updates = tables_.TakeUpdates();
   RETURN_IF_ERROR(host_.Launch(bucket.instance, step));
   ++next_step_;
-  const double seconds = static_cast<double>(bucket.flops) / kDeadlineFlopsPerSecond;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<float>> ModelRunner::AwaitStep(const InFlight& step) {
+  // Those before it may still run.
+  double flops = 0;
+  for (const InFlight& other : in_flight_) flops += static_cast<double>(other.flops);
   const auto deadline = clock_.Now() + kDeadlineBase +
                         std::chrono::duration_cast<Clock::TimePoint::duration>(
-                            std::chrono::duration<double>(seconds));
+                            std::chrono::duration<double>(flops / kDeadlineFlopsPerSecond));
   ASSIGN_OR_RETURN(const StepOutput output, host_.Await(step.step, deadline));
-  std::vector<float> logits(static_cast<size_t>(outputs * n_vocab()));
+  std::vector<float> logits(static_cast<size_t>(step.outputs * n_vocab()));
   if (!logits.empty()) {
     if (output.outputs.size() != 1 || output.outputs[0].size() < logits.size() * sizeof(float)) {
       return absl::InternalError("the step returned no logits");
@@ -287,6 +371,7 @@ absl::StatusOr<std::vector<float>> ModelRunner::RunBucket(const Bucket& bucket,
 }
 
 void ModelRunner::Truncate(int32_t sequence, int64_t length) {
+  DropInFlight();
   lengths_[sequence] = std::min(lengths_[sequence], length);
   tables_.Truncate(sequence, lengths_[sequence]);
 }

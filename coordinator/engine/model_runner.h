@@ -1,9 +1,11 @@
-// Runs batches of tokens through a model on one device: buckets of graphs, each built, planned and
-// instantiated once.
+// Runs batches of tokens through a model on placed devices: buckets of graphs, each built, planned
+// and instantiated once.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -13,20 +15,14 @@
 #include "common/base/log.h"
 #include "common/device/device.h"
 #include "common/program/program_host.h"
+#include "coordinator/engine/model_plan.h"
+#include "coordinator/engine/runner_options.h"
 #include "coordinator/kv_cache/page_tables.h"
 #include "coordinator/models/model.h"
+#include "coordinator/scheduler/execution_plan.h"
 #include "coordinator/weights/weight_loader.h"
 
 namespace weft {
-
-struct RunnerOptions {
-  int64_t context = 4096;  // most positions of a sequence
-  int64_t sequences = 1;   // at the same time
-  int64_t ubatch = 512;    // most tokens of a step
-  DType key_type = DType::kF16;
-  DType value_type = DType::kF16;
-  LoadProgress load_progress;  // may be empty
-};
 
 // One token of a batch.
 struct BatchToken {
@@ -39,8 +35,11 @@ struct BatchToken {
 // How often the runner did what a steady state must not do.
 struct RunnerCounters {
   int64_t steps = 0;
-  int64_t graphs_built = 0;
-  int64_t arena_bytes = 0;        // largest arena planned
+  int64_t graphs_built = 0;       // built and planned: once per bucket
+  int64_t graphs_reused = 0;      // steps that found their bucket
+  int64_t replans = 0;            // memory that prepared graphs knew was replaced after the reserve
+  std::string replan_reason;      // of the last
+  int64_t arena_bytes = 0;        // of all devices, largest planned
   int64_t arena_lower_bound = 0;  // of that plan
 };
 
@@ -52,26 +51,43 @@ struct RunnerMemory {
 
 class ModelRunner {
  public:
-  // `host` runs programs on `device` alone. Everything passed by reference outlives the runner.
-  // Errors: INVALID_ARGUMENT for options that the model cannot have, RESOURCE_EXHAUSTED with the
-  // bytes asked for and what to lower, UNIMPLEMENTED for an op or type that the device cannot run.
+  // `host` runs programs on `placed.devices`, by the same positions. Everything passed by reference
+  // outlives the runner, as do the devices. Errors: INVALID_ARGUMENT for options that the model
+  // cannot have, RESOURCE_EXHAUSTED with the bytes asked for and what to lower, UNIMPLEMENTED for
+  // an op or type that no device can run.
+  static absl::StatusOr<std::unique_ptr<ModelRunner>> Create(const Model& model,
+                                                             PlacedDevices placed,
+                                                             ProgramHost& host, const Clock& clock,
+                                                             const RunnerOptions& options);
+  // Everything on one device.
   static absl::StatusOr<std::unique_ptr<ModelRunner>> Create(const Model& model, Device& device,
                                                              ProgramHost& host, const Clock& clock,
                                                              const RunnerOptions& options);
 
   // Runs up to `ubatch` tokens. Returns the logits of those that want them, [n_vocab] each, in
   // batch order. Errors: OUT_OF_RANGE for a token id or position beyond the vocabulary or context;
-  // RESOURCE_EXHAUSTED if the KV cache is full; else whatever the device reports. After an error
-  // the sequences are as before the call.
+  // RESOURCE_EXHAUSTED if the KV cache is full; FAILED_PRECONDITION for an unexpected re-plan where
+  // the options forbid it; else whatever the devices report. After an error the sequences are as
+  // before the call.
   absl::StatusOr<std::vector<float>> Step(absl::Span<const BatchToken> batch);
 
-  // Forgets a sequence's positions from `length` on.
+  // Step in two halves, so that several are under way: up to max_in_flight() are launched and not
+  // yet collected, in order. After an error of either nothing is in flight, and the sequences are
+  // as before the step that failed.
+  absl::Status Launch(absl::Span<const BatchToken> batch);
+  absl::StatusOr<std::vector<float>> Collect();
+  int64_t in_flight() const { return static_cast<int64_t>(in_flight_.size()); }
+  // More than one where steps follow each other through several devices.
+  int64_t max_in_flight() const { return plan_options_.pipeline ? kMaxStepsInFlight : 1; }
+
+  // Forgets a sequence's positions from `length` on. Drops the steps in flight.
   void Truncate(int32_t sequence, int64_t length);
 
   const Model& model() const { return model_; }
   const RunnerOptions& options() const { return options_; }
   const RunnerCounters& counters() const { return counters_; }
   const RunnerMemory& memory() const { return memory_; }
+  const PlacedDevices& placed() const { return placed_; }
   int64_t n_vocab() const { return model_.hyperparameters().n_vocab; }
 
  private:
@@ -81,22 +97,35 @@ class ModelRunner {
     InstanceId instance{};
     int64_t flops = 0;
   };
+  struct InFlight {
+    int64_t step = 0;
+    int64_t outputs = 0;
+    int64_t flops = 0;
+    std::vector<std::pair<int32_t, int64_t>> lengths_before;  // of the sequences that grew
+  };
 
-  ModelRunner(const Model& model, Device& device, ProgramHost& host, const Clock& clock,
+  ModelRunner(const Model& model, PlacedDevices placed, ProgramHost& host, const Clock& clock,
               const RunnerOptions& options);
   absl::Status AllocateCaches();
+  absl::Status LoadWeights();
+  // Plans and instantiates the largest prefill and the decode step.
+  absl::Status ReserveBuckets();
   absl::Status CheckBatch(absl::Span<const BatchToken> batch) const;
-  absl::StatusOr<Program> Compile(const Graph& graph);
+  absl::StatusOr<Program> Compile(const Graph& graph, int64_t tokens);
   absl::StatusOr<const Bucket*> BucketFor(int64_t tokens, int64_t outputs);
+  absl::Status CheckReplans();
   GraphShape ShapeOf(int64_t tokens, int64_t outputs) const;
-  absl::StatusOr<std::vector<float>> RunBucket(const Bucket& bucket,
-                                               absl::Span<const BatchToken> batch);
+  absl::Status LaunchBucket(const Bucket& bucket, absl::Span<const BatchToken> batch);
+  absl::StatusOr<std::vector<float>> AwaitStep(const InFlight& step);
+  void Undo(const InFlight& step);
+  void DropInFlight();
 
   const Model& model_;
-  Device& device_;
+  const PlacedDevices placed_;
   ProgramHost& host_;
   const Clock& clock_;
-  RunnerOptions options_;
+  const RunnerOptions options_;
+  PlanOptions plan_options_;
   int64_t pages_per_sequence_ = 0;
   int64_t pages_ = 0;
   PageTables tables_;
@@ -105,7 +134,9 @@ class ModelRunner {
   std::vector<std::unique_ptr<Buffer>> caches_;
   std::vector<SlotBinding> bindings_;
   absl::flat_hash_map<std::pair<int64_t, int64_t>, Bucket> buckets_;
+  std::deque<InFlight> in_flight_;
   int64_t next_step_ = 1;
+  int64_t reserved_replacements_ = 0;  // memory replaced until the reserve was done
   RunnerCounters counters_;
   RunnerMemory memory_;
 };

@@ -29,7 +29,9 @@ std::string PipelineRefusal(const PlanContext& context, const ScheduledGraph& sc
   for (int32_t d = 0; d < context.device_count(); ++d) {
     if (!used[d]) continue;
     const DeviceCapabilities capabilities = context.device(d).capabilities();
-    if (!capabilities.async || !capabilities.events) {
+    // A processor's stream has a thread of its own, and is done when its calls return.
+    const bool cpu = context.device(d).kind() == DeviceKind::kCpu;
+    if (!cpu && (!capabilities.async || !capabilities.events)) {
       return absl::StrCat(context.device(d).name(), " has no ",
                           capabilities.async ? "events" : "asynchronous streams");
     }

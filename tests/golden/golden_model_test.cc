@@ -26,7 +26,18 @@
 namespace weft {
 namespace {
 
-enum class DeviceChoice { kBest, kScalar, kFake };
+// Where a model runs: on one device, or cut over two fake accelerators and the scalar CPU.
+enum class DeviceChoice {
+  kBest,
+  kScalar,
+  kFake,
+  kSplit,    // layers on two accelerators, steps follow each other through both
+  kOffload,  // all on the CPU; an accelerator wants batches of 4 tokens and more
+  kHostKv,   // layers on accelerators, caches in host memory
+  kExperts,  // experts in host memory, used ones are copied; the last layers on an accelerator
+};
+
+bool IsCut(DeviceChoice choice) { return choice >= DeviceChoice::kSplit; }
 
 // Which model folder, how many tokens a step, where.
 struct GoldenParameter {
@@ -36,7 +47,8 @@ struct GoldenParameter {
 };
 
 std::string ParameterName(const testing::TestParamInfo<GoldenParameter>& info) {
-  static constexpr const char* kDevices[] = {"best", "scalar", "fake"};
+  static constexpr const char* kDevices[] = {"best",    "scalar", "fake",   "split",
+                                             "offload", "hostkv", "experts"};
   std::string name =
       absl::StrCat(std::filesystem::path(info.param.folder).filename().string(), "_ub",
                    info.param.ubatch, "_", kDevices[static_cast<int>(info.param.device)]);
@@ -77,24 +89,55 @@ std::vector<GoldenParameter> Parameters() {
     }
     parameters.push_back({folder, 33, DeviceChoice::kScalar});
     parameters.push_back({folder, 16, DeviceChoice::kFake});
+    for (const DeviceChoice choice : {DeviceChoice::kSplit, DeviceChoice::kOffload,
+                                      DeviceChoice::kHostKv, DeviceChoice::kExperts}) {
+      parameters.push_back({folder, 7, choice});
+    }
   }
   return parameters;
 }
 
-std::unique_ptr<Device> MakeDevice(DeviceChoice choice) {
-  if (choice == DeviceChoice::kFake) {
-    FakeDeviceOptions options;
-    options.name = "fake0";
-    return std::make_unique<FakeDevice>(options);
-  }
+std::unique_ptr<Device> MakeCpu(InstructionSet instruction_set) {
   CpuDeviceOptions options;
-  options.name = "cpu0";
+  options.name = "local.cpu0";
   options.threads = 2;
-  options.instruction_set =
-      choice == DeviceChoice::kScalar ? InstructionSet::kScalar : BestInstructionSet();
+  options.instruction_set = instruction_set;
   auto device = CpuDevice::Create(options);
   EXPECT_OK(device);
   return device.ok() ? *std::move(device) : nullptr;
+}
+
+std::unique_ptr<Device> MakeFake(int i, int64_t offload_batch) {
+  FakeDeviceOptions options;
+  options.name = absl::StrCat("fake", i);
+  options.offload_batch = offload_batch;
+  return std::make_unique<FakeDevice>(options);
+}
+
+std::vector<std::unique_ptr<Device>> MakeDevices(DeviceChoice choice) {
+  std::vector<std::unique_ptr<Device>> devices;
+  if (choice == DeviceChoice::kBest || choice == DeviceChoice::kScalar) {
+    devices.push_back(
+        MakeCpu(choice == DeviceChoice::kBest ? BestInstructionSet() : InstructionSet::kScalar));
+    return devices;
+  }
+  const int64_t offload_batch = choice == DeviceChoice::kFake ? 0 : 4;
+  devices.push_back(MakeFake(0, offload_batch));
+  if (!IsCut(choice)) return devices;
+  if (choice != DeviceChoice::kOffload) devices.push_back(MakeFake(1, offload_batch));
+  devices.push_back(MakeCpu(InstructionSet::kScalar));
+  return devices;
+}
+
+PlacementOptions PlacementOf(DeviceChoice choice, int64_t n_layer) {
+  PlacementOptions options;
+  if (choice == DeviceChoice::kOffload) options.n_gpu_layers = 0;
+  if (choice == DeviceChoice::kHostKv) options.kv_offload = false;
+  if (choice == DeviceChoice::kExperts) {
+    options.n_gpu_layers = n_layer;  // the first is on the CPU
+    options.cpu_moe = true;
+  }
+  return options;
 }
 
 class GoldenModelTest : public testing::TestWithParam<GoldenParameter> {};
@@ -103,10 +146,21 @@ TEST_P(GoldenModelTest, LogitsAndGreedyTokensAgree) {
   const GoldenModel golden = ReadGoldenModel(GetParam().folder);
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<GgufFile> file, GgufFile::Open(golden.model_path));
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Model> model, Model::Create(*file));
-  const std::unique_ptr<Device> device = MakeDevice(GetParam().device);
-  ASSERT_NE(device, nullptr);
+  const auto owned = MakeDevices(GetParam().device);
+  PlacedDevices placed;
+  for (const auto& device : owned) {
+    ASSERT_NE(device, nullptr);
+    placed.devices.push_back(device.get());
+  }
+  if (placed.devices.size() == 1) {
+    placed = PlaceOnOneDevice(*model, *placed.devices[0]);
+  } else {
+    const int64_t n_layer = model->hyperparameters().n_layer;
+    ASSERT_OK_AND_ASSIGN(placed.placement, PlaceModel(*model, placed.devices,
+                                                      PlacementOf(GetParam().device, n_layer)));
+  }
   LocalProgramHostOptions host_options;
-  host_options.devices = {device.get()};
+  host_options.devices = placed.devices;
   ASSERT_OK_AND_ASSIGN(const auto host, LocalProgramHost::Create(host_options));
   const SystemClock clock;
   RunnerOptions options;
@@ -114,8 +168,10 @@ TEST_P(GoldenModelTest, LogitsAndGreedyTokensAgree) {
   options.ubatch = GetParam().ubatch;
   options.key_type = DType::kF32;
   options.value_type = DType::kF32;
+  options.reserve_outputs = options.ubatch;
+  options.forbid_replans = true;
   ASSERT_OK_AND_ASSIGN(const auto runner,
-                       ModelRunner::Create(*model, *device, *host, clock, options));
+                       ModelRunner::Create(*model, placed, *host, clock, options));
   for (const GoldenCase& c : golden.cases) {
     SCOPED_TRACE(c.name);
     runner->Truncate(0, 0);
@@ -130,6 +186,11 @@ TEST_P(GoldenModelTest, LogitsAndGreedyTokensAgree) {
         const GenerateResult result,
         Generate(*runner, clock, c.tokens, static_cast<int64_t>(c.greedy.size()), callbacks));
     EXPECT_EQ(CompareGreedy(result.tokens, c.greedy, c.margins, golden.greedy_margin), "");
+  }
+  EXPECT_EQ(runner->counters().replans, 0) << runner->counters().replan_reason;
+  if (GetParam().device == DeviceChoice::kSplit) {
+    EXPECT_EQ(runner->max_in_flight(), kMaxStepsInFlight);
+    EXPECT_GT(host->counters().overlapped, 0);
   }
 }
 

@@ -22,7 +22,8 @@ RandomFleet MakeRandomFleet(Random& random, int fake_count);
 // Places for the leafs of `graph`, pins and options. Every leaf that is bound lies on some device.
 PlanInput MakeRandomInput(Random& random, const Graph& graph, const RandomFleet& fleet);
 
-// Plans, compiles, verifies and runs `steps` steps; the outputs are bit for bit those of the oracle.
+// Plans, compiles, verifies and runs `steps` steps; the outputs are bit for bit those of the
+// oracle.
 void CheckPlanAgainstOracle(Random& random, const Graph& graph, const PlanInput& input, int steps);
 
 }  // namespace weft

@@ -1,0 +1,34 @@
+// What a runner is asked for.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "common/base/log.h"
+#include "common/tensor/dtype.h"
+#include "coordinator/models/model.h"
+#include "coordinator/scheduler/plan_input.h"
+#include "coordinator/weights/weight_loader.h"
+
+namespace weft {
+
+struct RunnerOptions {
+  int64_t context = 4096;  // most positions of a sequence
+  int64_t sequences = 1;   // at the same time
+  int64_t ubatch = 512;    // most tokens of a step
+  // Tokens of the largest step that get logits; more work, but lead to another plan.
+  int64_t reserve_outputs = 1;
+  DType key_type = DType::kF16;
+  DType value_type = DType::kF16;
+  PlanOptions plan;      // how graphs are scheduled
+  bool pipeline = true;  // steps follow each other through several devices, where that is possible
+  // An unexpected re-plan is an error with its reason, for tests and for people who look for one.
+  bool forbid_replans = false;
+  LoadProgress load_progress;  // may be empty
+  Logger* logger = nullptr;    // may be null
+};
+
+// Errors: INVALID_ARGUMENT naming the flag.
+absl::Status CheckRunnerOptions(const Model& model, const RunnerOptions& options);
+
+}  // namespace weft

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
+#include "common/graph/plain_form.h"
 
 namespace weft {
 namespace {
@@ -100,7 +101,16 @@ void PlanContext::Describe() {
 }
 
 SupportKind PlanContext::AskSupport(int32_t d, NodeId id) const {
-  return device(d).Supports(graph(), id).ok() ? SupportKind::kYes : SupportKind::kNo;
+  if (device(d).Supports(graph(), id).ok()) return SupportKind::kYes;
+  if (!HasPlainForm(graph(), id)) return SupportKind::kNo;
+  const absl::StatusOr<Graph> plain = PlainFormOf(graph(), id);
+  if (!plain.ok()) return SupportKind::kNo;
+  for (int32_t i = 0; i < plain->size(); ++i) {
+    if (plain->Executes(NodeId{i}) && !device(d).Supports(*plain, NodeId{i}).ok()) {
+      return SupportKind::kNo;
+    }
+  }
+  return SupportKind::kPlain;
 }
 
 SupportKind PlanContext::Support(int32_t d, NodeId id) const {

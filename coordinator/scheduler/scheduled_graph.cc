@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/graph/fusion.h"
 
 namespace weft {
 namespace {
@@ -26,8 +28,9 @@ class Rewriter {
       split_ = static_cast<int32_t>(s);
       result_.splits.push_back({split.device, {}, {}});
       for (const int32_t at : split.inputs) EmitReplica(plan_.replicas[at]);
+      FindSplitFusions(split);
       for (int32_t i = split.begin; i < split.end; ++i) {
-        if (graph_.Executes(NodeId{i})) EmitNode(NodeId{i}, split.device);
+        if (graph_.Executes(NodeId{i})) RETURN_IF_ERROR(EmitNode(NodeId{i}, split.device));
       }
     }
     Finish();
@@ -121,15 +124,75 @@ class Rewriter {
     return at;
   }
 
-  void EmitNode(NodeId id, int32_t device) {
-    Node node = graph_.node(id);
+  // Is `source` where a kernel of `device` could read it?
+  bool IsAtHand(NodeId source, int32_t device) const {
+    return context_.Reads(plan_, device, source) ||
+           replicas_.contains({context_.ReplicatedTensor(source), device});
+  }
+
+  // The fused op alone, for asking the device; sources with gaps are not worth it.
+  bool SupportsFused(const Node& fused, int32_t device) const {
+    Graph alone;
+    Node node = fused;
+    node.sources.clear();
+    for (const NodeId source : fused.sources) {
+      if (!IsAtHand(source, device) || !IsContiguous(graph_.layout(source))) return false;
+      const NodeId leaf = alone.Append(Node{});
+      alone.mutable_node(leaf).attributes = LeafAttributes{LeafKind::kInput, Index(leaf)};
+      alone.mutable_node(leaf).layout = graph_.layout(source);
+      node.sources.push_back(leaf);
+    }
+    const NodeId at = alone.Append(std::move(node));
+    return context_.device(device).Supports(alone, at).ok();
+  }
+
+  void FindSplitFusions(const Split& split) {
+    fusions_.clear();
+    fused_away_.clear();
+    if (!context_.Enabled(Rule::kFuse)) return;
+    std::vector<NodeId> nodes;
+    for (int32_t i = split.begin; i < split.end; ++i) {
+      if (graph_.Executes(NodeId{i})) nodes.push_back(NodeId{i});
+    }
+    const auto supports = [&](const Node& fused) { return SupportsFused(fused, split.device); };
+    for (Fusion& fusion : FindFusions(graph_, nodes, supports, context_.input().options.observed)) {
+      result_.fused += static_cast<int64_t>(fusion.replaced.size());
+      for (const NodeId id : fusion.replaced) fused_away_.insert(id);
+      fusions_.emplace(fusion.result, std::move(fusion.fused));
+    }
+  }
+
+  absl::Status EmitNode(NodeId id, int32_t device) {
+    const auto fusion = fusions_.find(id);
+    if (fusion == fusions_.end() && fused_away_.contains(id)) return absl::OkStatus();
+    Node node = fusion == fusions_.end() ? graph_.node(id) : fusion->second;
     for (NodeId& source : node.sources) source = Map(source, device);
+    if (fusion == fusions_.end() && context_.Support(device, id) == SupportKind::kPlain) {
+      return EmitPlainForm(id, node.sources, device);
+    }
     if (GetOpInfo(node.op).writes_source) {
       node.view_root = result_.graph.Root(node.sources[0]);
     }
     const NodeId at = Append(std::move(node), device, split_, id);
     original_[Index(id)] = at;
     result_.splits.back().nodes.push_back(at);
+    return absl::OkStatus();
+  }
+
+  absl::Status EmitPlainForm(NodeId id, absl::Span<const NodeId> sources, int32_t device) {
+    const int32_t first = result_.graph.size();
+    ASSIGN_OR_RETURN(const NodeId last, AppendPlainForm(graph_, id, sources, result_.graph));
+    for (int32_t i = first; i < result_.graph.size(); ++i) {
+      const bool executes = result_.graph.Executes(NodeId{i});
+      const NodeId shown = executes ? kNoNode : result_.graph.node(NodeId{i}).sources[0];
+      result_.devices.push_back(executes ? device : result_.devices[Index(shown)]);
+      result_.split_of.push_back(executes ? split_ : -1);
+      result_.origin.push_back(NodeId{i} == last ? id : kNoNode);
+      if (executes) result_.splits.back().nodes.push_back(NodeId{i});
+    }
+    original_[Index(id)] = last;
+    ++result_.resolved;
+    return absl::OkStatus();
   }
 
   void Finish() {
@@ -163,6 +226,8 @@ class Rewriter {
   std::vector<NodeId> original_;  // by node of the caller's graph
   absl::flat_hash_map<std::pair<NodeId, int32_t>, NodeId> replicas_;
   absl::flat_hash_map<std::pair<NodeId, NodeId>, NodeId> clones_;  // (view, replica) -> clone
+  absl::flat_hash_map<NodeId, Node> fusions_;  // of the split: by the node they replace
+  absl::flat_hash_set<NodeId> fused_away_;
   int32_t split_ = 0;
 };
 

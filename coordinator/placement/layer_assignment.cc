@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -21,11 +23,12 @@ bool IsUnknown(const DeviceMemory& memory) {
 // Shares by free memory; a device that does not know counts with its host's memory. If that is
 // unknown too, or nothing is free, all count the same.
 std::vector<double> MemoryShares(absl::Span<Device* const> devices,
-                                 absl::Span<const int32_t> holders) {
+                                 absl::Span<const int32_t> holders,
+                                 absl::Span<const int32_t> host_cpus) {
   std::vector<double> shares;
   for (const int32_t holder : holders) {
     DeviceMemory memory = devices[holder]->memory();
-    if (IsUnknown(memory)) memory = devices[HostCpu(devices, holder)]->memory();
+    if (IsUnknown(memory)) memory = devices[host_cpus[holder]]->memory();
     if (IsUnknown(memory)) return std::vector<double>(holders.size(), 1);
     shares.push_back(static_cast<double>(std::max<int64_t>(memory.free_bytes, 0)));
   }
@@ -81,8 +84,8 @@ absl::StatusOr<int32_t> MainDevice(absl::Span<Device* const> devices,
 
 // The first layers stay on the CPU of the host of the first device with a share, the others go to
 // the devices by cumulative share (spec F.9).
-void SpreadLayers(absl::Span<Device* const> devices, const std::vector<double>& shares,
-                  int64_t n_gpu_layers, LayerAssignment& result) {
+void SpreadLayers(const std::vector<double>& shares, int64_t n_gpu_layers,
+                  LayerAssignment& result) {
   const auto count = static_cast<int64_t>(result.layers.size());
   const int64_t offloaded = n_gpu_layers < 0 ? count : std::min(n_gpu_layers, count);
   result.first_offloaded = count - offloaded;
@@ -95,7 +98,7 @@ void SpreadLayers(absl::Span<Device* const> devices, const std::vector<double>& 
     while (k + 1 < shares.size() && cumulative[k] / cumulative.back() <= share) ++k;
     return result.layer_devices[k];
   };
-  const int32_t host = HostCpu(devices, device_at(0));
+  const int32_t host = result.host_cpus[device_at(0)];
   for (int64_t layer = 0; layer < count; ++layer) {
     const bool is_offloaded = layer >= result.first_offloaded;
     result.layers[layer] = is_offloaded ? device_at(layer - result.first_offloaded) : host;
@@ -105,30 +108,38 @@ void SpreadLayers(absl::Span<Device* const> devices, const std::vector<double>& 
 }  // namespace
 
 std::vector<int32_t> LayerDevices(absl::Span<Device* const> devices) {
+  absl::flat_hash_set<absl::string_view> served;  // hosts whose CPUs hold no layers
+  served.insert(devices.back()->host());
+  for (const Device* device : devices) {
+    if (HoldsLayers(device->kind())) served.insert(device->host());
+  }
   std::vector<int32_t> holders;
-  const std::string& coordinator = devices.back()->host();
   for (size_t i = 0; i < devices.size(); ++i) {
     const Device& device = *devices[i];
-    bool holds = HoldsLayers(device.kind());
-    if (device.kind() == DeviceKind::kCpu && device.host() != coordinator) {
-      holds = std::none_of(devices.begin(), devices.end(), [&](const Device* other) {
-        return HoldsLayers(other->kind()) && other->host() == device.host();
-      });
-    }
+    const bool holds = HoldsLayers(device.kind()) ||
+                       (device.kind() == DeviceKind::kCpu && !served.contains(device.host()));
     if (holds) holders.push_back(static_cast<int32_t>(i));
   }
   if (holders.empty()) holders.push_back(static_cast<int32_t>(devices.size()) - 1);
   return holders;
 }
 
-int32_t HostCpu(absl::Span<Device* const> devices, int32_t device) {
-  if (devices[device]->kind() == DeviceKind::kCpu) return device;
+std::vector<int32_t> HostCpus(absl::Span<Device* const> devices) {
+  absl::flat_hash_map<absl::string_view, int32_t> first;
   for (size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i]->kind() == DeviceKind::kCpu && devices[i]->host() == devices[device]->host()) {
-      return static_cast<int32_t>(i);
+    if (devices[i]->kind() != DeviceKind::kCpu) continue;
+    first.emplace(devices[i]->host(), static_cast<int32_t>(i));
+  }
+  std::vector<int32_t> cpus(devices.size(), static_cast<int32_t>(devices.size()) - 1);
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const auto found = first.find(devices[i]->host());
+    if (devices[i]->kind() == DeviceKind::kCpu) {
+      cpus[i] = static_cast<int32_t>(i);
+    } else if (found != first.end()) {
+      cpus[i] = found->second;
     }
   }
-  return static_cast<int32_t>(devices.size()) - 1;
+  return cpus;
 }
 
 std::string DeviceNames(absl::Span<Device* const> devices, absl::Span<const int32_t> which) {
@@ -140,6 +151,7 @@ absl::StatusOr<LayerAssignment> AssignLayers(absl::Span<Device* const> devices, 
                                              const PlacementOptions& options) {
   LayerAssignment result;
   result.layer_devices = LayerDevices(devices);
+  result.host_cpus = HostCpus(devices);
   result.layers.resize(n_layer + 1);
   std::vector<double> shares;
   if (!options.tensor_split.empty()) {
@@ -162,11 +174,11 @@ absl::StatusOr<LayerAssignment> AssignLayers(absl::Span<Device* const> devices, 
       if (!options.main_device.empty()) {
         result.remarks.emplace_back("--main-device has no effect without --split-mode none");
       }
-      if (shares.empty()) shares = MemoryShares(devices, result.layer_devices);
+      if (shares.empty()) shares = MemoryShares(devices, result.layer_devices, result.host_cpus);
       break;
   }
-  SpreadLayers(devices, shares, options.n_gpu_layers, result);
-  result.input_device = HostCpu(devices, result.layers.front());
+  SpreadLayers(shares, options.n_gpu_layers, result);
+  result.input_device = result.host_cpus[result.layers.front()];
   return result;
 }
 

@@ -18,6 +18,7 @@ struct LayerAssignment {
   std::vector<int32_t> layers;         // n_layer + 1 entries: the last is the output layer
   int64_t first_offloaded = 0;         // layers before it are left to a host's CPU
   int32_t input_device = 0;            // the CPU of the host of the first layer
+  std::vector<int32_t> host_cpus;      // by device: HostCpus
   std::vector<std::string> remarks;    // what was asked for without effect
 };
 
@@ -25,9 +26,9 @@ struct LayerAssignment {
 // of the list (the coordinator's CPU) only where there is no other. Accelerators hold nothing.
 std::vector<int32_t> LayerDevices(absl::Span<Device* const> devices);
 
-// The CPU of the machine of `device`: the device itself if it is one, else the first of its host,
+// By device the CPU of its machine: the device itself if it is one, else the first of its host,
 // else the last of the list.
-int32_t HostCpu(absl::Span<Device* const> devices, int32_t device);
+std::vector<int32_t> HostCpus(absl::Span<Device* const> devices);
 
 // "w0.gpu0, w1.gpu0".
 std::string DeviceNames(absl::Span<Device* const> devices, absl::Span<const int32_t> which);

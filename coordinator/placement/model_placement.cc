@@ -113,7 +113,7 @@ Choice Placer::LayerChoice(const Weight& weight) const {
 
 absl::StatusOr<Choice> Placer::Wanted(const Weight& weight) {
   Choice choice = LayerChoice(weight);
-  const int32_t host = HostCpu(devices_, choice.device);
+  const int32_t host = layers_.host_cpus[choice.device];
   ASSIGN_OR_RETURN(const std::optional<OverrideRules::Match> match, rules_.Find(weight.name));
   if (match.has_value()) {
     return Choice{match->device == OverrideRules::kHostCpu ? host : match->device,
@@ -129,7 +129,7 @@ absl::StatusOr<Choice> Placer::Wanted(const Weight& weight) {
 
 // The wanted device, or the CPU of its host where it refuses what reads the weight.
 Choice Placer::Settle(int32_t id, Choice wanted) {
-  const int32_t host = HostCpu(devices_, wanted.device);
+  const int32_t host = layers_.host_cpus[wanted.device];
   if (host == wanted.device) return wanted;
   const Support support = consumers_.Supports(*devices_[wanted.device], id);
   if (support.ok()) return wanted;
@@ -151,7 +151,7 @@ void Placer::PlaceCaches() {
   result_.attention_pins.assign(n_layer(), -1);
   for (const CacheSpec& cache : model_.caches()) {
     const int32_t device = layers_.layers[cache.layer];
-    const int32_t host = HostCpu(devices_, device);
+    const int32_t host = layers_.host_cpus[device];
     const bool moved = !options_.kv_offload && host != device;
     if (moved) result_.attention_pins[cache.layer] = host;
     result_.caches.push_back(moved ? host : device);

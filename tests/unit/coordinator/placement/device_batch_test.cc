@@ -50,7 +50,7 @@ TEST(ResolveDeviceBatches, RulesGoToDevices_OthersPrefer) {
 
 TEST(ResolveDeviceBatches, Conflicts_AreErrors) {
   const NullDevices devices({"w0.gpu0:8", "w0.cpu0", "local.cpu0"});
-  const auto resolve = [&](std::vector<DeviceBatchRule> rules) {
+  const auto resolve = [&](const std::vector<DeviceBatchRule>& rules) {
     return ResolveDeviceBatches(rules, devices.list());
   };
   EXPECT_THAT(

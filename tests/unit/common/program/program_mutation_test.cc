@@ -1,6 +1,7 @@
 // Programs changed at random: refused, or safe to run.
 #include <limits>
 
+#include "common/program/program_checks.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_seed.h"
@@ -14,7 +15,7 @@ class ProgramMutator {
   ProgramMutator(Random& random, Program& program) : random_(random), program_(program) {}
 
   void Mutate() {
-    switch (random_.Between(0, 7)) {
+    switch (random_.Between(0, 9)) {
       case 0:
         return MutateSlot(Pick(program_.slots));
       case 1:
@@ -27,6 +28,11 @@ class ProgramMutator {
         Integer(Pick(program_.streams).device);
         return;
       case 5:
+        return MutateDevice(Pick(program_.devices).memories);
+      case 6:
+        program_.copies = program_.copies == 1 ? kMaxStepsInFlight : 1;
+        return;
+      case 7:
         return MutateStream(Pick(program_.streams).commands);
       default:
         return MutateCommands(Pick(program_.streams).commands);
@@ -59,7 +65,7 @@ class ProgramMutator {
   void MutateSlot(Slot& slot) {
     switch (random_.Between(0, 3)) {
       case 0:
-        slot.kind = static_cast<SlotKind>(random_.Between(0, 6));
+        slot.kind = static_cast<SlotKind>(random_.Between(0, 7));
         return;
       case 1:
         return Integer(slot.id);
@@ -68,6 +74,11 @@ class ProgramMutator {
       default:
         return Integer(slot.bytes);
     }
+  }
+  void MutateDevice(std::vector<int32_t>& memories) {
+    const auto device = static_cast<int32_t>(random_.Between(-1, 3));
+    if (Coin()) return memories.push_back(device);
+    if (!memories.empty()) Pick(memories) = device;
   }
   void MutatePlace(SlotPlace& place) {
     if (Coin()) return Integer(place.slot);
@@ -90,38 +101,51 @@ class ProgramMutator {
         std::swap(commands[i], commands[j]);
     }
   }
+  NodeId AnyNode() { return NodeId{static_cast<int32_t>(random_.Between(-1, 60))}; }
+  int32_t AnyEvent() { return static_cast<int32_t>(random_.Between(-1, program_.event_count)); }
   void MutateCommands(std::vector<Command>& commands) {
     if (commands.empty()) return;
-    Command& command = Pick(commands);
-    if (auto* compute = std::get_if<ComputeCommand>(&command)) {
-      if (compute->nodes.empty()) return;
-      if (Coin()) return std::swap(Pick(compute->nodes), Pick(compute->nodes));
-      Pick(compute->nodes) = NodeId{static_cast<int32_t>(random_.Between(-1, 60))};
-    } else if (auto* copy = std::get_if<CopyCommand>(&command)) {
-      if (Coin()) return MutatePlace(Coin() ? copy->source : copy->destination);
-      if (Coin()) return Integer(copy->bytes);
-      copy->node = NodeId{static_cast<int32_t>(random_.Between(-1, 60))};
-    } else if (auto* record = std::get_if<RecordCommand>(&command)) {
-      record->event = static_cast<int32_t>(random_.Between(-1, program_.event_count));
-    } else {
-      std::get<WaitCommand>(command).event =
-          static_cast<int32_t>(random_.Between(-1, program_.event_count));
-    }
+    std::visit([this](auto& command) { MutateCommand(command); }, Pick(commands));
   }
+  void MutateCommand(ComputeCommand& compute) {
+    if (compute.nodes.empty()) return;
+    if (Coin()) return std::swap(Pick(compute.nodes), Pick(compute.nodes));
+    Pick(compute.nodes) = AnyNode();
+  }
+  void MutateCommand(CopyCommand& copy) {
+    if (Coin()) return MutatePlace(Coin() ? copy.source : copy.destination);
+    if (Coin()) return Integer(copy.bytes);
+    copy.node = AnyNode();
+  }
+  void MutateCommand(CopyExpertsCommand& experts) {
+    if (Coin()) {
+      experts.ids = AnyNode();
+      if (Index(experts.ids) >= 0 && Index(experts.ids) < program_.graph.size()) {
+        experts.ids_place = program_.places[Index(experts.ids)];
+      }
+      return;
+    }
+    if (Coin()) return MutatePlace(Coin() ? experts.source : experts.ids_place);
+    if (Coin()) return MutatePlace(experts.destination);
+    experts.node = AnyNode();
+  }
+  void MutateCommand(ObserveCommand& observe) { observe.node = AnyNode(); }
+  void MutateCommand(RecordCommand& record) { record.event = AnyEvent(); }
+  void MutateCommand(WaitCommand& wait) { wait.event = AnyEvent(); }
 
   Random& random_;
   Program& program_;
 };
 
-// Runs one step of a program that verified; it may fail, but by a status.
-void RunSafely(const Program& program, uint64_t seed) {
+// Runs a few steps of a program that verified; they may fail, but by a status.
+void RunSafely(const Program& program, const std::vector<std::unique_ptr<FakeDevice>>& fakes) {
   int64_t bytes = 0;
   for (const Slot& slot : program.slots) bytes += std::min(slot.bytes, int64_t{1} << 24);
   if (bytes > (1 << 24)) return;
-  const auto fakes = MakeFakeDevices(2, seed);
   const BoundSlots bound = BindForTest(program, Borrow(fakes));
   LocalProgramHostOptions options;
   options.devices = Borrow(fakes);
+  options.observer = [](int64_t, int32_t, absl::Span<const uint8_t>) { return true; };
   ASSERT_OK_AND_ASSIGN(const auto host, LocalProgramHost::Create(std::move(options)));
   ASSERT_OK_AND_ASSIGN(const ProgramId id, host->Install(program));
   const absl::StatusOr<InstanceId> instance = host->Instantiate(id, bound.bindings);
@@ -131,35 +155,52 @@ void RunSafely(const Program& program, uint64_t seed) {
     if (slot.kind == SlotKind::kInput) by_id[slot.id].resize(static_cast<size_t>(slot.bytes));
   }
   StepInput input;
-  input.step = 1;
   for (const auto& [input_id, value] : by_id) input.inputs.push_back(value);
-  ASSERT_OK(host->Launch(*instance, input));
-  host->Await(1, Soon()).status().IgnoreError();
+  for (input.step = 1; input.step <= 3; ++input.step) ASSERT_OK(host->Launch(*instance, input));
+  for (int64_t step = 1; step <= 3; ++step) host->Await(step, Soon()).status().IgnoreError();
 }
 
-TEST(ProgramMutation, AnyChange_IsRefusedOrRunsSafely) {
+enum class Kind { kSeparate, kSharing, kOverlapping };
+
+// Programs of that kind with expert copies, and with each result shown where it was computed.
+void CheckKind(Kind kind) {
   const uint64_t seed = TestSeed(1);
   int accepted = 0;
-  for (uint64_t i = 0; i < 30; ++i) {
+  for (uint64_t i = 0; i < 20; ++i) {
     SCOPED_TRACE(testing::Message() << "seed " << seed + i);
     Random random(seed + i);
     const Graph graph = MakeRandomGraph(random, 15);
+    MachineForTest machine = kind == Kind::kSharing ? SharingMachine() : SeparateMachine(2);
+    machine.overlap = kind == Kind::kOverlapping;
+    machine.copy_experts = true;
     std::vector<int32_t> devices;
-    devices.reserve(static_cast<size_t>(graph.size()));
     for (int32_t n = 0; n < graph.size(); ++n) {
-      devices.push_back(static_cast<int32_t>(random.Between(0, 1)));
+      devices.push_back(static_cast<int32_t>(random.Between(0, machine.devices.size() - 1)));
     }
-    const PlacedGraph placed = InsertCopies(graph, devices);
-    const Program program = CompileForTest(placed.graph, placed.devices, 2);
+    const PlacedGraph placed = InsertCopies(graph, devices, machine);
+    Program program = CompileForTest(placed.graph, placed.devices, machine);
+    const std::vector<int32_t> streams = StreamOfOutputs(program);
+    for (size_t k = 0; k < streams.size(); ++k) {
+      program.streams[streams[k]].commands.emplace_back(
+          ObserveCommand{program.outputs[k].node, static_cast<int32_t>(k)});
+    }
     ASSERT_OK(VerifyProgram(program));
+    const auto fakes =
+        kind == Kind::kSharing ? MakeSharingDevices(seed + i) : MakeFakeDevices(2, seed + i);
     for (int change = 0; change < 100; ++change) {
       Program mutated = program;
       ProgramMutator(random, mutated).Mutate();
       if (mutated == program || !VerifyProgram(mutated).ok()) continue;
-      if (++accepted % 8 == 0) RunSafely(mutated, seed + i);
+      if (++accepted % 8 == 0) RunSafely(mutated, fakes);
     }
   }
   EXPECT_GT(accepted, 0);
+}
+
+TEST(ProgramMutation, AnyChange_IsRefusedOrRunsSafely) { CheckKind(Kind::kSeparate); }
+TEST(ProgramMutation, AnyChangeInSharedMemory_IsRefusedOrRunsSafely) { CheckKind(Kind::kSharing); }
+TEST(ProgramMutation, AnyChangeOfOverlappingSteps_IsRefusedOrRunsSafely) {
+  CheckKind(Kind::kOverlapping);
 }
 
 }  // namespace

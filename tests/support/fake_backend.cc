@@ -174,6 +174,8 @@ absl::StatusOr<std::unique_ptr<Executable>> FakeBackend::Prepare(const GraphSlic
       }
     }
   }
+  MutexLock lock(device_.mutex_);
+  ++device_.traffic_.prepared;
   return std::make_unique<FakeExecutable>(slice);
 }
 

@@ -51,6 +51,7 @@ struct FakeDeviceOptions {
 
 // What was asked of all backends of a device.
 struct FakeTraffic {
+  int64_t prepared = 0;  // executables
   int64_t synchronizations = 0;
   int64_t copies = 0;
   int64_t copied_bytes = 0;

@@ -66,11 +66,28 @@ class Cut {
     std::vector<std::vector<uint8_t>> bytes = InputBytes(graph_, oracle_);
     input.inputs = Spans(bytes);
     input.table_updates = TableContent(graph_, oracle_);
+    input.page_copies = CopySomePages();
     ASSERT_OK(host_->Launch(instance_, input));
     // INV-B13: what the caller does with its inputs after Launch does not matter.
     for (std::vector<uint8_t>& value : bytes) std::fill(value.begin(), value.end(), 0xFF);
     ASSERT_OK(oracle_.Run());
     wanted_.push_back(OutputBytes(graph_, oracle_));
+  }
+
+  // Of caches at random, and the same in the oracle.
+  std::vector<PageCopy> CopySomePages() {
+    std::vector<PageCopy> copies;
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      const LeafAttributes* leaf = graph_.leaf(NodeId{i});
+      if (leaf == nullptr || leaf->kind != LeafKind::kCache || random_.Between(0, 1) == 0) continue;
+      const auto from = static_cast<int32_t>(random_.Between(0, 1));
+      const int64_t page_bytes = graph_.layout(NodeId{i}).nb[3];  // two pages
+      copies.push_back({leaf->id, from, 1 - from, page_bytes});
+      const auto pages = oracle_.bytes(NodeId{i});
+      std::copy_n(pages.begin() + from * page_bytes, page_bytes,
+                  pages.begin() + (1 - from) * page_bytes);
+    }
+    return copies;
   }
 
   void Check() {

@@ -1,6 +1,8 @@
 // Steps that overlap: when they start, which copies they use, what becomes of them after errors.
+#include <chrono>
 #include <cstring>
 #include <set>
+#include <thread>
 
 #include "common/base/mutex.h"
 #include "common/graph/graph_builder.h"
@@ -25,7 +27,11 @@ Program TwoStages(bool overlap) {
   builder.MarkOutput(builder.Name(builder.Add(there, tripled), "sum"));
   MachineForTest machine = SeparateMachine(2);
   machine.overlap = overlap;
-  return CompileForTest(*std::move(builder).Finish(), {0, 0, 1, 1, 1, 1}, machine);
+  Program program = CompileForTest(*std::move(builder).Finish(), {0, 0, 1, 1, 1, 1}, machine);
+  // Between "tripled" and the wait for the other device.
+  std::vector<Command>& second = program.streams[1].commands;
+  second.insert(second.begin() + 1, ObserveCommand{tripled, 0});
+  return program;
 }
 
 class OverlapTest : public ::testing::Test {
@@ -48,6 +54,7 @@ class OverlapTest : public ::testing::Test {
     }
     LocalProgramHostOptions options;
     options.devices = Borrow(fakes_);
+    options.observer = std::move(observer_);
     ASSERT_OK_AND_ASSIGN(host_, LocalProgramHost::Create(std::move(options)));
     for (const bool overlap : {false, true}) {
       ASSERT_OK_AND_ASSIGN(const ProgramId program, host_->Install(TwoStages(overlap)));
@@ -57,7 +64,13 @@ class OverlapTest : public ::testing::Test {
 
   void TearDown() override {
     gate_.Open();
+    Reset();
+  }
+  void Reset() {
     host_.reset();
+    fakes_.clear();
+    MutexLock lock(mutex_);
+    done_[0] = done_[1] = 0;
   }
 
   // A hook that holds the device before that node.
@@ -106,6 +119,7 @@ class OverlapTest : public ::testing::Test {
   }
 
   Gate gate_;
+  StepObserver observer_;  // set before Start
   Mutex mutex_;
   CondVar changed_;
   int done_[2] ABSL_GUARDED_BY(mutex_) = {0, 0};
@@ -130,16 +144,53 @@ TEST_F(OverlapTest, FirstDevice_RunsAhead_SecondStillReadsItsOwnStep) {
 }
 
 TEST_F(OverlapTest, StepsThatDoNotOverlap_WaitForAllDevices_AndAreWaitedFor) {
-  Start(nullptr, HoldAt("tripled"));
-  Launch(1, true);
-  Launch(2, false);
-  Launch(3, true);
-  Launch(4, true);
-  gate_.AwaitArrival(1);
-  AwaitDone(0, 1);
-  EXPECT_EQ(Done(0), 1);
-  gate_.Open();
-  for (int64_t step = 1; step <= 4; ++step) ExpectResult(step);
+  for (const bool first_overlaps : {true, false}) {
+    SCOPED_TRACE(first_overlaps ? "the second does not" : "the first does not");
+    Gate gate;
+    Start(nullptr, [&](const Graph&, NodeId) {
+      gate.Pass();
+      return absl::OkStatus();
+    });
+    Launch(1, first_overlaps);
+    Launch(2, !first_overlaps);
+    gate.AwaitArrival(1);
+    AwaitDone(0, 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // time to start too early
+    EXPECT_EQ(Done(0), 1);
+    gate.Open();
+    ExpectResult(1);
+    ExpectResult(2);
+    EXPECT_EQ(host_->counters().overlapped, 0);
+    Reset();
+  }
+}
+
+// Device 1 comes to the event of step 1 when device 0 has recorded that of step 2, which is held:
+// it does not wait for that.
+TEST_F(OverlapTest, Events_AreThoseOfTheirStep) {
+  Gate second_step, observed;
+  observer_ = [&](int64_t step, int32_t, absl::Span<const uint8_t>) {
+    if (step == 1) observed.Pass();
+    return true;
+  };
+  int doubled = 0;
+  Start(
+      [&](const Graph&, NodeId) {
+        if (++doubled == 2) second_step.Pass();
+        return absl::OkStatus();
+      },
+      nullptr);
+  Launch(1);
+  Launch(2);
+  second_step.AwaitArrival(1);
+  observed.AwaitArrival(1);
+  // The end of step 2 on device 0: all its commands are queued.
+  while (fakes_[0]->traffic().synchronizations < 2) std::this_thread::yield();
+  observed.Open();
+  ExpectResult(1);
+  second_step.Open();
+  ExpectResult(2);
+  Reset();
 }
 
 TEST_F(OverlapTest, Rotation_CountsUpInFlight_AndParksAtTheFirstCopy) {
@@ -165,6 +216,13 @@ TEST_F(OverlapTest, Rotation_CountsUpInFlight_AndParksAtTheFirstCopy) {
   EXPECT_EQ((std::set<Buffer*>{b[3], b[4], b[5], b[6]}).size(), 4u);
 }
 
+TEST_F(OverlapTest, OnlyCommandsAtCrossingSlots_ArePreparedPerCopy) {
+  Start(nullptr, nullptr);
+  // One each without overlap; with it "doubled" four times, "tripled" and "sum" once.
+  EXPECT_EQ(fakes_[0]->traffic().prepared, 1 + 4);
+  EXPECT_EQ(fakes_[1]->traffic().prepared, 2 + 2);
+}
+
 TEST_F(OverlapTest, CancelledStep_LeavesLaterOnesRunning) {
   Start(nullptr, HoldAt("tripled"));
   for (int64_t step = 1; step <= 4; ++step) Launch(step);
@@ -186,7 +244,6 @@ TEST_F(OverlapTest, CancelledStep_LeavesLaterOnesRunning) {
 TEST_F(OverlapTest, FailedSteps_LeaveLaterOnesRunning) {
   for (const bool first : {true, false}) {
     SCOPED_TRACE(first ? "device 0 fails" : "device 1 fails");
-    fakes_.clear();
     auto count = std::make_shared<std::atomic<int>>(0);
     const Hook fail = [count, first](const Graph& graph, NodeId id) -> absl::Status {
       if (graph.node(id).name != (first ? "doubled" : "tripled")) return absl::OkStatus();
@@ -204,13 +261,13 @@ TEST_F(OverlapTest, FailedSteps_LeaveLaterOnesRunning) {
         ExpectResult(oldest);
       }
     }
-    host_.reset();
+    Reset();
   }
 }
 
 TEST_F(OverlapTest, DestructionWithStepsInFlight_EndsThem) {
   for (int round = 0; round < 20; ++round) {
-    fakes_.clear();
+    Reset();
     Start(nullptr, nullptr);
     for (int64_t step = 1; step <= 4; ++step) Launch(step);
     host_.reset();

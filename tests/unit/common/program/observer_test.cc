@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr NodeId kDoubled{1}, kSquared{3}, kRows{4};
+constexpr NodeId kDoubled{1}, kRows{4};
 constexpr int32_t kDoubledTag = 70, kRowsTag = -3;
 
 // Doubled on device 0; squared on device 1, and the square in rows of two (a view), plus 1.

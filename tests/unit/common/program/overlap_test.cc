@@ -109,6 +109,13 @@ class OverlapTest : public ::testing::Test {
     MutexLock lock(mutex_);
     while (done_[device] < nodes) changed_.Wait(mutex_);
   }
+  bool IsDoneWithin(int device, int nodes, std::chrono::milliseconds time) {
+    const Clock::TimePoint deadline = SystemClock().Now() + time;
+    MutexLock lock(mutex_);
+    bool in_time = true;
+    while (done_[device] < nodes && in_time) in_time = changed_.WaitUntil(mutex_, deadline);
+    return done_[device] >= nodes;
+  }
   int Done(int device) {
     MutexLock lock(mutex_);
     return done_[device];
@@ -155,8 +162,7 @@ TEST_F(OverlapTest, StepsThatDoNotOverlap_WaitForAllDevices_AndAreWaitedFor) {
     Launch(2, !first_overlaps);
     gate.AwaitArrival(1);
     AwaitDone(0, 1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // time to start too early
-    EXPECT_EQ(Done(0), 1);
+    EXPECT_FALSE(IsDoneWithin(0, 2, std::chrono::milliseconds(5)));
     gate.Open();
     ExpectResult(1);
     ExpectResult(2);

@@ -48,6 +48,7 @@ int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger
   AddTokenizeCommand(app, context);
   AddInspectCommand(app, context);
   AddBenchCommand(app, context);
+  AddExplainCommand(app, context);
   AddSynthCommand(app, context);
   try {
     app.parse(NormalizeArguments(argc, argv));

@@ -40,6 +40,8 @@ MAY_USE = {
     "coordinator/engine": ["common", "coordinator/tokenizer", "coordinator/models", "coordinator/weights",
                            "coordinator/kv_cache", "coordinator/scheduler", "coordinator/meta",
                            "coordinator/placement", "coordinator/sampling"],
+    "coordinator/explain": ["common/base", "common/tensor", "common/graph", "common/device", "coordinator/models",
+                            "coordinator/placement", "coordinator/scheduler", "coordinator/engine"],
     "coordinator/http": ["common/base", "coordinator/engine"],
     "coordinator/cli": ["common", "coordinator"],
     "tests": ["common", "coordinator", "worker", "rpc_backend", "proto", "tests"],

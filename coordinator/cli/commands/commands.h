@@ -12,6 +12,7 @@ void AddPerplexityCommand(CLI::App& app, CommandContext& context);
 void AddTokenizeCommand(CLI::App& app, CommandContext& context);
 void AddInspectCommand(CLI::App& app, CommandContext& context);
 void AddBenchCommand(CLI::App& app, CommandContext& context);
+void AddExplainCommand(CLI::App& app, CommandContext& context);
 void AddSynthCommand(CLI::App& app, CommandContext& context);
 
 }  // namespace weft

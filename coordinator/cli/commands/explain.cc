@@ -1,0 +1,137 @@
+// The flags of `weft explain`.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/cpu_features.h"
+#include "common/base/status_macros.h"
+#include "common/cpu/cpu_device.h"
+#include "common/gguf/gguf_file.h"
+#include "coordinator/cli/commands/commands.h"
+#include "coordinator/cli/placement_flags.h"
+#include "coordinator/explain/explain_json.h"
+#include "coordinator/explain/explain_report.h"
+#include "coordinator/explain/explain_text.h"
+#include "coordinator/models/model.h"
+#include "coordinator/placement/device_batch.h"
+#include "coordinator/placement/inventory.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kDefaultContext = 4096;
+
+struct ExplainFlags {
+  ModelFlags model;
+  PlacementFlags placement;
+  int64_t batch = 0;  // 0: as many as -ub says
+  int64_t sequences = 1;
+  std::string inventory;  // empty: this machine
+  bool json = false;
+  ExplainTextOptions text;
+};
+
+absl::StatusOr<DType> ParseCacheType(const char* flag, const std::string& name) {
+  const std::optional<DType> dtype = DTypeFromName(name);
+  if (dtype) return *dtype;
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": unknown type '", name, "'; use f32, f16 or q8_0"));
+}
+
+// This machine's CPU as the commands that run a model make it.
+absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const ModelFlags& flags) {
+  CpuDeviceOptions options;
+  options.name = "local.cpu0";
+  options.threads = flags.threads > 0 ? flags.threads : AvailableProcessors();
+  options.instruction_set = BestInstructionSet();
+  if (!flags.instruction_set.empty()) {
+    ASSIGN_OR_RETURN(options.instruction_set, ParseInstructionSet(flags.instruction_set));
+  }
+  return CpuDevice::Create(options);
+}
+
+struct ExplainedDevices {
+  std::unique_ptr<Device> cpu;
+  std::optional<Inventory> inventory;
+  std::vector<Device*> list;
+};
+
+absl::StatusOr<ExplainedDevices> OpenDevices(const ExplainFlags& flags) {
+  ExplainedDevices devices;
+  if (flags.inventory.empty()) {
+    ASSIGN_OR_RETURN(devices.cpu, OpenCpu(flags.model));
+    devices.list = {devices.cpu.get()};
+  } else {
+    ASSIGN_OR_RETURN(devices.inventory, Inventory::Read(flags.inventory));
+    devices.list.assign(devices.inventory->devices().begin(), devices.inventory->devices().end());
+  }
+  return devices;
+}
+
+absl::StatusOr<ExplainOptions> MakeOptions(const ExplainFlags& flags, const Model& model,
+                                           absl::Span<Device* const> devices, const Clock& clock) {
+  ExplainOptions options;
+  ASSIGN_OR_RETURN(const PlacementRequest request, ParsePlacementFlags(flags.placement));
+  options.placement = request.placement;
+  options.plan.op_offload = request.op_offload;
+  options.plan.offload_batch = request.op_offload_batch;
+  ASSIGN_OR_RETURN(options.batch_ranges, ResolveDeviceBatches(request.device_batches, devices));
+  ASSIGN_OR_RETURN(options.key_type, ParseCacheType("-ctk", flags.model.key_type));
+  ASSIGN_OR_RETURN(options.value_type, ParseCacheType("-ctv", flags.model.value_type));
+  const int64_t trained = model.hyperparameters().context_length;
+  if (flags.model.context < -1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-c: context of ", flags.model.context, " tokens"));
+  }
+  options.context = flags.model.context > 0    ? flags.model.context
+                    : flags.model.context == 0 ? trained
+                                               : std::min(kDefaultContext, trained);
+  options.batch = flags.batch != 0 ? flags.batch : std::min(flags.model.ubatch, options.context);
+  options.sequences = flags.sequences;
+  if (flags.text.timings) options.clock = &clock;
+  return options;
+}
+
+absl::Status Explain(const ExplainFlags& flags, const CommandContext& context) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file, GgufFile::Open(flags.model.model));
+  absl::StatusOr<std::unique_ptr<Model>> model = Model::Create(*file);
+  if (!model.ok()) {
+    return absl::Status(model.status().code(),
+                        absl::StrCat(flags.model.model, ": ", model.status().message()));
+  }
+  ASSIGN_OR_RETURN(const ExplainedDevices devices, OpenDevices(flags));
+  ASSIGN_OR_RETURN(const ExplainOptions options,
+                   MakeOptions(flags, **model, devices.list, context.clock));
+  ASSIGN_OR_RETURN(const ExplainReport report, MakeExplainReport(**model, devices.list, options));
+  if (flags.json) return Print(ExplainJson(report, {.timings = flags.text.timings}));
+  return Print(ExplainText(report, flags.text));
+}
+
+}  // namespace
+
+void AddExplainCommand(CLI::App& app, CommandContext& context) {
+  auto flags = std::make_shared<ExplainFlags>();
+  CLI::App* command =
+      app.add_subcommand("explain", "which device holds and computes what, and why; loads nothing");
+  command->footer("Example: weft explain -m models/shakespeare-q8_0.gguf --batch 64");
+  AddModelFlags(*command, flags->model);
+  command->add_option("--batch", flags->batch, "tokens of the prompt step; 0: as -ub");
+  command->add_option("--sequences", flags->sequences, "sequences that decode together")
+      ->capture_default_str();
+  command->add_option("--inventory", flags->inventory,
+                      "JSON file of machines to explain for, instead of this one");
+  command->add_flag("--nodes", flags->text.nodes, "a line for every node and split");
+  command->add_flag("--timings", flags->text.timings, "show how long each pass took");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  AddPlacementFlags(*command, flags->placement);
+  command->callback([flags, &context] {
+    context.action = [flags, &context] { return Explain(*flags, context); };
+  });
+}
+
+}  // namespace weft

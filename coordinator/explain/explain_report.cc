@@ -1,0 +1,199 @@
+#include "coordinator/explain/explain_report.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checked_math.h"
+#include "common/base/status_macros.h"
+#include "coordinator/engine/model_plan.h"
+#include "coordinator/engine/runner_options.h"
+#include "coordinator/explain/explain_phase.h"
+#include "coordinator/explain/explain_remarks.h"
+#include "coordinator/placement/model_placement.h"
+#include "coordinator/scheduler/plan_context.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kMaxBatch = 65536;
+constexpr int64_t kMaxSequences = 4096;
+constexpr int64_t kMaxPages = int64_t{1} << 27;
+
+absl::Status CheckOptions(const Model& model, const ExplainOptions& options) {
+  if (options.sequences < 1 || options.sequences > kMaxSequences) {
+    return absl::InvalidArgumentError(absl::StrCat("--sequences: ", options.sequences,
+                                                   " sequences, want 1 to ", kMaxSequences));
+  }
+  RunnerOptions runner;
+  runner.context = options.context;
+  runner.sequences = options.sequences;
+  runner.key_type = options.key_type;
+  runner.value_type = options.value_type;
+  RETURN_IF_ERROR(CheckRunnerOptions(model, runner));
+  const int64_t most = std::min(kMaxBatch, options.context);
+  if (options.batch < 1 || options.batch > most) {
+    return absl::InvalidArgumentError(absl::StrCat("--batch: ", options.batch,
+                                                   " tokens, want 1 to ", most,
+                                                   " with a context of ", options.context));
+  }
+  if (CeilDivide(options.context, kPageTokens) > kMaxPages / options.sequences) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-c: ", options.sequences, " sequences of ", options.context,
+                     " tokens are more than a page table holds"));
+  }
+  return absl::OkStatus();
+}
+
+GraphShape ShapeOf(const ExplainOptions& options, int64_t tokens) {
+  GraphShape shape;
+  shape.tokens = tokens;
+  shape.outputs = std::min(tokens, options.sequences);
+  shape.sequences = options.sequences;
+  shape.pages_per_sequence = CeilDivide(options.context, kPageTokens);
+  shape.pages = 1 + shape.pages_per_sequence * options.sequences;
+  shape.context = options.context;
+  shape.key_type = options.key_type;
+  shape.value_type = options.value_type;
+  return shape;
+}
+
+class ReportMaker {
+ public:
+  ReportMaker(const Model& model, absl::Span<Device* const> devices, const ExplainOptions& options)
+      : model_(model), options_(options) {
+    placed_.devices.assign(devices.begin(), devices.end());
+    placed_.batch_ranges = options.batch_ranges;
+  }
+
+  absl::StatusOr<ExplainReport> Make() {
+    RETURN_IF_ERROR(CheckOptions(model_, options_));
+    ASSIGN_OR_RETURN(placed_.placement, PlaceModel(model_, placed_.devices, options_.placement));
+    Describe();
+    AddDevices();
+    AddWeights();
+    RETURN_IF_ERROR(AddCaches());
+    RETURN_IF_ERROR(AddPhase("prefill", options_.batch));
+    RETURN_IF_ERROR(AddPhase("decode", options_.sequences));
+    SumMemory();
+    report_.remarks = MakeExplainRemarks(report_, placed_.placement.remarks);
+    return std::move(report_);
+  }
+
+ private:
+  void Describe() {
+    const Hyperparameters& h = model_.hyperparameters();
+    report_.model = h.name;
+    report_.architecture = h.architecture;
+    report_.layers = h.n_layer;
+    report_.experts = h.n_expert;
+    report_.batch = options_.batch;
+    report_.sequences = options_.sequences;
+    report_.context = options_.context;
+    report_.key_type = std::string(DTypeName(options_.key_type));
+    report_.value_type = std::string(DTypeName(options_.value_type));
+    report_.layer_devices = placed_.placement.layer_devices;
+    report_.input_device = placed_.placement.input_device;
+  }
+
+  void AddDevices() {
+    for (size_t d = 0; d < placed_.devices.size(); ++d) {
+      Device& device = *placed_.devices[d];
+      ExplainDevice shown;
+      shown.name = device.name();
+      shown.kind = std::string(DeviceKindName(device.kind()));
+      shown.host = device.host();
+      shown.description = device.description();
+      shown.memory_bytes = device.memory().total_bytes;
+      shown.batch =
+          d < options_.batch_ranges.size() ? options_.batch_ranges[d] : device.preferred_batch();
+      shown.mapped = device.capabilities().wraps_host_memory;
+      report_.devices.push_back(std::move(shown));
+    }
+  }
+
+  int32_t LayerDevice(const Weight& weight) const {
+    if (weight.role == WeightRole::kTokenEmbedding) return report_.input_device;
+    return weight.layer < 0 ? report_.layer_devices.back() : report_.layer_devices[weight.layer];
+  }
+
+  void AddWeights() {
+    for (size_t i = 0; i < model_.weights().size(); ++i) {
+      const Weight& weight = model_.weights()[i];
+      const int32_t device = placed_.placement.weights[i];
+      ExplainWeight shown;
+      shown.name = weight.name;
+      shown.type = std::string(DTypeName(weight.layout.dtype));
+      shown.layer = weight.layer;
+      shown.bytes = placed_.devices[device]->buffer_type().TensorBytes(weight.layout);
+      shown.device = device;
+      shown.reason = placed_.placement.weight_reasons[i];
+      shown.with_layer = device == LayerDevice(weight);
+      if (weight.parts.size() == 1 && weight.parts[0] != weight.name) {
+        shown.tensor = weight.parts[0];
+      }
+      ++report_.devices[device].weights;
+      report_.weights.push_back(std::move(shown));
+    }
+    const std::vector<int64_t> bytes =
+        WeightBytesByDevice(model_, placed_.placement.weights, report_.devices.size());
+    for (size_t d = 0; d < bytes.size(); ++d) report_.devices[d].weight_bytes = bytes[d];
+  }
+
+  absl::Status AddCaches() {
+    const int64_t pages = ShapeOf(options_, 1).pages;
+    for (size_t i = 0; i < model_.caches().size(); ++i) {
+      const CacheSpec& cache = model_.caches()[i];
+      const DType dtype = cache.is_value ? options_.value_type : options_.key_type;
+      ASSIGN_OR_RETURN(const TensorLayout layout, PackedLayout(dtype, cache.PageExtents(pages)));
+      const int32_t device = placed_.placement.caches[i];
+      const int64_t bytes = placed_.devices[device]->buffer_type().TensorBytes(layout);
+      report_.devices[device].cache_bytes += bytes;
+      report_.caches.push_back(
+          {cache.layer, cache.is_value, bytes, device, placed_.placement.cache_reasons[i]});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddPhase(const std::string& name, int64_t tokens) {
+    const GraphShape shape = ShapeOf(options_, tokens);
+    ASSIGN_OR_RETURN(const ModelGraph built, model_.BuildGraph(shape));
+    PlanOptions plan = options_.plan;
+    plan.pipeline = true;
+    const PlanInput input = MakePlanInput(built.graph, placed_, tokens, plan);
+    ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
+    ASSIGN_OR_RETURN(ExplainPhase phase,
+                     MakeExplainPhase(name, context, report_.layer_devices, options_.clock));
+    phase.outputs = shape.outputs;
+    report_.phases.push_back(std::move(phase));
+    return absl::OkStatus();
+  }
+
+  void SumMemory() {
+    for (size_t d = 0; d < report_.devices.size(); ++d) {
+      ExplainDevice& device = report_.devices[d];
+      for (const ExplainPhase& phase : report_.phases) {
+        const ExplainArena& arena = phase.arenas[d];
+        device.arena_bytes = std::max(device.arena_bytes, arena.bytes);
+        device.crossing_bytes =
+            std::max(device.crossing_bytes, arena.crossing_bytes * phase.rotating_copies);
+        device.workspace_bytes = std::max(device.workspace_bytes, arena.workspace_bytes);
+      }
+    }
+  }
+
+  const Model& model_;
+  const ExplainOptions& options_;
+  PlacedDevices placed_;
+  ExplainReport report_;
+};
+
+}  // namespace
+
+absl::StatusOr<ExplainReport> MakeExplainReport(const Model& model,
+                                                absl::Span<Device* const> devices,
+                                                const ExplainOptions& options) {
+  return ReportMaker(model, devices, options).Make();
+}
+
+}  // namespace weft

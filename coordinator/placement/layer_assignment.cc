@@ -125,17 +125,17 @@ std::vector<int32_t> LayerDevices(absl::Span<Device* const> devices) {
 }
 
 std::vector<int32_t> HostCpus(absl::Span<Device* const> devices) {
-  absl::flat_hash_map<absl::string_view, int32_t> first;
+  absl::flat_hash_map<absl::string_view, int32_t> last;
   for (size_t i = 0; i < devices.size(); ++i) {
     if (devices[i]->kind() != DeviceKind::kCpu) continue;
-    first.emplace(devices[i]->host(), static_cast<int32_t>(i));
+    last[devices[i]->host()] = static_cast<int32_t>(i);
   }
   std::vector<int32_t> cpus(devices.size(), static_cast<int32_t>(devices.size()) - 1);
   for (size_t i = 0; i < devices.size(); ++i) {
-    const auto found = first.find(devices[i]->host());
+    const auto found = last.find(devices[i]->host());
     if (devices[i]->kind() == DeviceKind::kCpu) {
       cpus[i] = static_cast<int32_t>(i);
-    } else if (found != first.end()) {
+    } else if (found != last.end()) {
       cpus[i] = found->second;
     }
   }

@@ -14,6 +14,7 @@ MAY_USE = {
     "common/device": ["common/base", "common/tensor", "common/graph"],
     "common/cpu": ["common/base", "common/tensor", "common/graph", "common/device", "common/cpu/kernels"],
     "common/cpu/kernels": ["common/tensor/quant/block_layout.h"],
+    "common/blas": ["common/base", "common/tensor", "common/graph", "common/device", "common/cpu", "common/cpu/kernels"],
     "common/transport": ["common/base"],
     "common/collectives": ["common/base", "common/tensor", "common/graph", "common/device", "common/transport"],
     "common/gguf": ["common/base", "common/tensor"],

@@ -223,6 +223,12 @@ TEST(AssignLayers, BadOptions_AreErrorsThatNameTheFlag) {
   }
 }
 
+TEST(HostCpus, AreTheLastOfTheMachine) {
+  const NullDevices devices(
+      {"w0.gpu0:8", "w1.gpu0:8", "w0.blas0", "w0.cpu0", "w0.cpu1", "local.cpu0"});
+  EXPECT_THAT(HostCpus(devices.list()), ElementsAre(4, 5, 4, 3, 4, 5));
+}
+
 TEST(AssignLayers, OptionsWithoutEffect_AreRemarked) {
   const NullDevices devices(kTwoWorkers);
   PlacementOptions options = Layers(-1, {1, 1});

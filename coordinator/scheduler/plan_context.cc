@@ -190,6 +190,21 @@ bool PlanContext::MayRun(const Plan& plan, int32_t d, NodeId id) const {
   return type == nullptr ? graph().IsLeaf(graph().Root(id)) : ReadsType(d, *type);
 }
 
+std::string PlanContext::WhyNot(const Plan& plan, int32_t d, NodeId id) const {
+  if (!Supports(d, id)) return std::string(Refusal(d, id).message());
+  const auto writers = writers_.find(id);
+  if (writers != writers_.end()) {
+    for (const NodeId writer : writers->second) {
+      if (Supports(d, writer)) continue;
+      return absl::StrCat(NodeText(graph(), writer),
+                          " writes into it: ", Refusal(d, writer).message());
+    }
+  }
+  const BufferType* type = MemoryType(plan, graph().node(id).sources[0]);
+  if (type == nullptr) return "what it writes into has no place";
+  return std::string(device(d).Supports(*type).message());
+}
+
 NodeId PlanContext::ReplicatedTensor(NodeId id) const {
   const NodeId base = Base(id);
   if (base == id || IsHostFilled(id) || !IsContiguous(graph().layout(id))) return base;

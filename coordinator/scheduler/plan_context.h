@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -66,9 +67,11 @@ class PlanContext {
   const BufferType* MemoryType(const Plan& plan, NodeId id) const;
   // Can the kernels of d read `id` where it lies? False while that is open.
   bool Reads(const Plan& plan, int32_t d, NodeId id) const;
-  // Supports; d also runs what later writes into the result; and for an op that writes its source: d
-  // works in that memory, or the leaf follows it.
+  // Supports; d also runs what later writes into the result; and for an op that writes its source:
+  // d works in that memory, or the leaf follows it.
   bool MayRun(const Plan& plan, int32_t d, NodeId id) const;
+  // Why not, of a device for which MayRun is false.
+  std::string WhyNot(const Plan& plan, int32_t d, NodeId id) const;
   // What is copied so that another device can read `id`: a packed part of its tensor, or all of it.
   NodeId ReplicatedTensor(NodeId id) const;
   // For every weight leaf and device: the ids tensor if all its readers there are products by
@@ -87,7 +90,7 @@ class PlanContext {
   std::vector<int32_t> host_;
   std::vector<int32_t> host_cpu_;
   std::vector<int32_t> memory_;
-  std::vector<std::vector<NodeId>> weight_users_;  // per node; empty but for weights
+  std::vector<std::vector<NodeId>> weight_users_;             // per node; empty but for weights
   absl::flat_hash_map<NodeId, std::vector<NodeId>> writers_;  // by the computed tensor they change
   absl::flat_hash_map<const BufferType*, int32_t> owners_;
   mutable std::vector<uint8_t> support_;  // by device and node: 0 unknown, else 1 + SupportKind

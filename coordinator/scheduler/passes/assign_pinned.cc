@@ -28,13 +28,26 @@ class AssignPinned final : public Pass {
  private:
   static absl::Status Pins(const PlanContext& context, Plan& plan) {
     for (const Pin& pin : context.input().pins) {
-      const absl::Status refusal = context.Refusal(pin.device, pin.node);
-      if (!refusal.ok()) {
-        return absl::UnimplementedError(
-            absl::StrCat(NodeText(context.graph(), pin.node), " is pinned to ",
-                         context.device(pin.device).name(), ": ", refusal.message()));
-      }
+      RETURN_IF_ERROR(CheckPin(context, plan, pin));
       plan.assignments[Index(pin.node)] = {pin.device, Cause::kPin, -1};
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::Status CheckPin(const PlanContext& context, const Plan& plan, const Pin& pin) {
+    const std::string text = absl::StrCat(NodeText(context.graph(), pin.node), " is pinned to ",
+                                          context.device(pin.device).name());
+    const absl::Status refusal = context.Refusal(pin.device, pin.node);
+    if (!refusal.ok()) return absl::UnimplementedError(absl::StrCat(text, ": ", refusal.message()));
+    const int32_t other = plan.assignments[Index(pin.node)].device;
+    if (other != kNoDevice && other != pin.device) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(text, " and to ", context.device(other).name()));
+    }
+    const BufferType* type = context.Place(pin.node).type;
+    if (context.graph().IsLeaf(pin.node) && type != nullptr &&
+        context.OwnerOf(*type) != pin.device) {
+      return absl::InvalidArgumentError(absl::StrCat(text, " but lies in ", type->name()));
     }
     return absl::OkStatus();
   }
@@ -87,18 +100,18 @@ class AssignPinned final : public Pass {
       return absl::OkStatus();
     }
     const int32_t d = FirstReader(context, plan, *type, id);
-    if (d == kNoDevice) return NobodyRuns(context, *type, id);
+    if (d == kNoDevice) return NobodyRuns(context, plan, *type, id);
     plan.assignments[Index(id)] = {d, Cause::kViewSource, -1};
     PreferBatch(context, plan, id, 0);
     return absl::OkStatus();
   }
 
-  static absl::Status NobodyRuns(const PlanContext& context, const BufferType& type, NodeId id) {
+  static absl::Status NobodyRuns(const PlanContext& context, const Plan& plan,
+                                 const BufferType& type, NodeId id) {
     std::vector<std::string> reasons;
     for (int32_t d = 0; d < context.device_count() && reasons.size() < 4; ++d) {
       if (!context.ReadsType(d, type)) continue;
-      reasons.push_back(absl::StrCat(context.device(d).name(), ": ",
-                                     AbslView(std::string(context.Refusal(d, id).message()))));
+      reasons.push_back(absl::StrCat(context.device(d).name(), ": ", context.WhyNot(plan, d, id)));
     }
     return absl::UnimplementedError(
         absl::StrCat(NodeText(context.graph(), id), " works in ", type.name(),
@@ -164,13 +177,14 @@ class AssignPinned final : public Pass {
     if (context.InBatch(assignment.device)) return;
     std::string reason;
     for (int32_t d = 0; d < context.device_count(); ++d) {
-      if (!context.InBatch(d) || !context.MayRun(plan, d, id)) continue;
+      if (!context.InBatch(d) || !context.Supports(d, id)) continue;
       const BufferType* unread = UnreadType(context, plan, d, id);
-      if (unread == nullptr) {
+      if (unread != nullptr) {
+        if (reason.empty()) reason = std::string(context.device(d).Supports(*unread).message());
+      } else if (context.MayRun(plan, d, id)) {
         assignment = {d, Cause::kBatch, source};
         return;
       }
-      if (reason.empty()) reason = std::string(context.device(d).Supports(*unread).message());
     }
     std::string remark = absl::StrCat(
         context.device(assignment.device).name(), " runs batches of ", context.input().batch,

@@ -49,8 +49,7 @@ class Inherit final : public Pass {
     }
     std::vector<std::string> reasons;
     for (int32_t d = 0; d < context.device_count() && reasons.size() < 4; ++d) {
-      reasons.push_back(
-          absl::StrCat(context.device(d).name(), ": ", context.Refusal(d, id).message()));
+      reasons.push_back(absl::StrCat(context.device(d).name(), ": ", context.WhyNot(plan, d, id)));
     }
     return absl::UnimplementedError(absl::StrCat("no device runs ", NodeText(context.graph(), id),
                                                  " (", absl::StrJoin(reasons, "; "), ")"));

@@ -12,6 +12,9 @@
 namespace weft {
 namespace {
 
+// Of the flags in --help.
+constexpr const char* kGroup = "Placement";
+
 absl::StatusOr<int64_t> ParseLayers(const std::string& text) {
   int64_t layers = 0;
   if (text == "all") return -1;
@@ -80,64 +83,73 @@ absl::StatusOr<OverrideRule> ParseOverride(std::string_view text) {
   return OverrideRule{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
 }
 
-}  // namespace
-
-void AddPlacementFlags(CLI::App& command, PlacementFlags& flags) {
-  const std::string group = "Placement";
+// Which device holds what.
+void AddHoldingFlags(CLI::App& command, PlacementFlags& flags) {
   command
       .add_option("--ngl,--n-gpu-layers,--gpu-layers", flags.n_gpu_layers,
                   "how many layers, counted from the last and with the output layer, go to the "
                   "listed devices; the others stay on the host's CPU (-ngl)")
       ->capture_default_str()
-      ->group(group);
+      ->group(kGroup);
   command
       .add_option("--main-device,--main-gpu,--mg", flags.main_device,
                   "device of --split-mode none: name, or position among those that hold layers "
                   "(-mg)")
-      ->group(group);
+      ->group(kGroup);
   command
       .add_option("--ts,--tensor-split", flags.tensor_split,
                   "share of each device, as 3,1; without it by free memory (-ts)")
-      ->group(group);
+      ->group(kGroup);
   command
       .add_option("--sm,--split-mode", flags.split_mode,
                   "none: one device; layer: whole layers; tensor: every layer over all (-sm)")
       ->capture_default_str()
-      ->group(group);
+      ->group(kGroup);
   command
       .add_option("--ot,--override-tensor", flags.overrides,
                   "REGEX=DEVICE: weights whose name matches go there, the first rule wins; cpu is "
                   "the CPU of the host of the layer's device; repeatable, or a comma list (-ot)")
       ->allow_extra_args(false)
-      ->group(group);
+      ->group(kGroup);
   command.add_flag("--cpu-moe", flags.cpu_moe, "experts of all layers on the host's CPU")
-      ->group(group);
+      ->group(kGroup);
   command
       .add_option("--n-cpu-moe", flags.n_cpu_moe,
                   "experts of this many first layers on the host's CPU")
-      ->group(group);
+      ->group(kGroup);
   command
       .add_flag("--no-kv-offload", flags.no_kv_offload,
                 "keep the KV cache in host memory and compute attention there")
-      ->group(group);
+      ->group(kGroup);
+}
+
+// Which device computes what.
+void AddComputingFlags(CLI::App& command, PlacementFlags& flags) {
   command
       .add_flag("--no-op-offload", flags.no_op_offload,
                 "never copy a weight of host memory to a device to compute there")
-      ->group(group);
+      ->group(kGroup);
   command
       .add_option("--op-offload-batch", flags.op_offload_batch,
                   "from how many tokens on that is done; 0: as the device says, mostly 32")
-      ->group(group);
+      ->group(kGroup);
   command
       .add_option("--device-batch", flags.device_batch,
                   "batch sizes of devices, as w0.gpu0:32-,cpu:-31")
-      ->group(group);
+      ->group(kGroup);
   command
       .add_option("--accel", flags.accelerators,
                   "blas: large products of unquantised weights by OpenBLAS; its bits differ from "
                   "weft's own")
       ->allow_extra_args(false)
-      ->group(group);
+      ->group(kGroup);
+}
+
+}  // namespace
+
+void AddPlacementFlags(CLI::App& command, PlacementFlags& flags) {
+  AddHoldingFlags(command, flags);
+  AddComputingFlags(command, flags);
 }
 
 absl::StatusOr<std::vector<OverrideRule>> ParseOverrides(std::string_view text) {

@@ -28,6 +28,9 @@ void AddModelFlags(CLI::App& command, ModelFlags& flags) {
       ->capture_default_str();
   command.add_option("--isa", flags.instruction_set,
                      "force an instruction set: scalar, avx2, avx512, neon");
+  command.add_flag("--forbid-replans", flags.forbid_replans,
+                   "fail where memory planned at the start turns out too small, with the reason");
+  AddPlacementFlags(command, flags.placement);
 }
 
 absl::Status Print(const std::string& text) {

@@ -12,6 +12,8 @@
 #include "common/device/device.h"
 #include "common/gguf/gguf_file.h"
 #include "common/program/program_host.h"
+#include "coordinator/cli/local_devices.h"
+#include "coordinator/cli/placement_flags.h"
 #include "coordinator/engine/model_runner.h"
 #include "coordinator/models/model.h"
 #include "coordinator/tokenizer/tokenizer.h"
@@ -26,42 +28,46 @@ struct ModelFlags {
   std::string key_type = "f16";
   std::string value_type = "f16";
   std::string instruction_set;  // empty: the best
+  PlacementFlags placement;
+  bool forbid_replans = false;
 };
 
-// Processors that this process may use.
-int32_t AvailableProcessors();
+// Rows of logits that the largest step of a command gives.
+enum class StepOutputs : uint8_t { kLast, kAll };
 
 class LocalSession {
  public:
   // Opens the file, checks it, loads the weights (with a progress bar). `default_context` counts
   // where the flags say -1; it is lowered to what the model was trained for. Errors name file,
   // field and what to do.
-  static absl::StatusOr<std::unique_ptr<LocalSession>> Open(const ModelFlags& flags,
-                                                            int64_t default_context,
-                                                            int64_t sequences, const Clock& clock,
-                                                            Logger& logger);
+  static absl::StatusOr<std::unique_ptr<LocalSession>> Open(
+      const ModelFlags& flags, int64_t default_context, int64_t sequences, const Clock& clock,
+      Logger& logger, StepOutputs outputs = StepOutputs::kLast);
   ~LocalSession();
 
   const GgufFile& file() const { return *file_; }
   const Model& model() const { return *model_; }
   ModelRunner& runner() { return *runner_; }
-  Device& device() { return *device_; }
+  // The CPU of this machine.
+  Device& cpu() { return *local_.devices.back(); }
   const Clock& clock() const { return clock_; }
-  int32_t threads() const { return threads_; }
+  int32_t threads() const { return local_.threads; }
 
   // Made on first use: commands that work with ids alone need none. Errors: as Tokenizer::Create.
   absl::StatusOr<const Tokenizer*> tokenizer();
 
  private:
   LocalSession(const Clock& clock, Logger& logger) : clock_(clock), logger_(logger) {}
-  absl::Status OpenDevice(const ModelFlags& flags);
+  absl::Status OpenDevices(const ModelFlags& flags);
+  absl::StatusOr<RunnerOptions> MakeOptions(const ModelFlags& flags, int64_t default_context) const;
 
   const Clock& clock_;
   Logger& logger_;
-  int32_t threads_ = 1;
   std::unique_ptr<GgufFile> file_;
   std::unique_ptr<Model> model_;
-  std::unique_ptr<Device> device_;
+  PlacementRequest request_;
+  LocalDevices local_;
+  PlacedDevices placed_;
   std::unique_ptr<ProgramHost> host_;
   std::unique_ptr<ModelRunner> runner_;
   std::unique_ptr<Tokenizer> tokenizer_;

@@ -7,6 +7,7 @@
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "coordinator/scheduler/free_list.h"
+#include "coordinator/scheduler/interval_packing.h"
 
 namespace weft {
 namespace {
@@ -78,7 +79,8 @@ class Planner {
         options_(options),
         arenas_(pools.begin(), pools.end()),
         readers_(graph.nodes().size()),
-        bytes_(graph.nodes().size()) {
+        bytes_(graph.nodes().size()),
+        block_of_(graph.nodes().size(), -1) {
     plan_.places.resize(graph.nodes().size());
   }
 
@@ -87,9 +89,11 @@ class Planner {
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const NodeId id{i};
       if (OwnsMemory(id)) RETURN_IF_ERROR(Place(id));
+      now_ = i;
       Release(id);
     }
     for (const Arena& arena : arenas_) plan_.pools.push_back(arena.Plan());
+    for (size_t p = 0; p < arenas_.size(); ++p) Repack(static_cast<int32_t>(p));
     return std::move(plan_);
   }
 
@@ -110,6 +114,26 @@ class Planner {
       if (graph_.node(NodeId{i}).output) ++Readers(NodeId{i});  // never read
     }
     for (const ExtraRead& read : options_.extra_reads) ++Readers(read.tensor);
+  }
+
+  // Where taking blocks in the order of nodes left gaps: all at once, if that needs less.
+  void Repack(int32_t p) {
+    PoolPlan& pool = plan_.pools[p];
+    if (pool.chunk_bytes.size() != 1 || pool.Bytes() == pool.lower_bound) return;
+    std::vector<Lifetime> lifetimes;
+    std::vector<int32_t> packed(blocks_.size(), -1);
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      if (blocks_[b].pool != p) continue;
+      packed[b] = static_cast<int32_t>(lifetimes.size());
+      lifetimes.push_back(blocks_[b].life);
+    }
+    const Packing packing = PackIntervals(lifetimes, graph_.size());
+    if (packing.bytes >= pool.Bytes()) return;
+    pool.chunk_bytes[0] = packing.bytes;
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      if (plan_.places[i].pool != p) continue;
+      plan_.places[i].offset = packing.offsets[packed[block_of_[i]]];
+    }
   }
 
   absl::Status Place(NodeId id) {
@@ -133,6 +157,9 @@ class Planner {
     place.pool = p;
     if (options_.in_place && pool.reuse && TakeOverSource(id)) return absl::OkStatus();
     arena.Take(bytes_[Index(id)], place);
+    block_of_[Index(id)] = static_cast<int32_t>(blocks_.size());
+    // Until it is freed it lives to the end.
+    blocks_.push_back({p, {Index(id), graph_.size() - 1, bytes_[Index(id)]}});
     return absl::OkStatus();
   }
 
@@ -152,6 +179,7 @@ class Planner {
         continue;
       }
       place = taken;
+      block_of_[Index(id)] = block_of_[Index(source)];
       bytes_[Index(source)] = 0;  // no longer the owner: nothing to return
       ++plan_.in_place_count;
       return true;
@@ -179,6 +207,7 @@ class Planner {
     Arena& arena = arenas_[pool_of_[Index(id)]];
     if (bytes == 0 || !arena.pool().reuse) return;
     arena.Return(plan_.places[Index(id)], bytes);
+    blocks_[block_of_[Index(id)]].life.last = now_;
     bytes = 0;
   }
 
@@ -188,6 +217,14 @@ class Planner {
   std::vector<Arena> arenas_;
   std::vector<int32_t> readers_;  // uses of a root that have not run yet
   std::vector<int64_t> bytes_;    // held by each node, 0 once freed or taken over
+  // Memory that one tensor takes, and those that take it over.
+  struct Block {
+    int32_t pool = -1;
+    Lifetime life;
+  };
+  std::vector<Block> blocks_;
+  std::vector<int32_t> block_of_;  // by node
+  int32_t now_ = 0;                // node that runs
   size_t next_extra_ = 0;
   MemoryPlan plan_;
 };

@@ -79,7 +79,8 @@ absl::Status Eval(const EvalFlags& flags, CommandContext& context) {
   }
   ASSIGN_OR_RETURN(
       const std::unique_ptr<LocalSession> session,
-      LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger));
+      LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger,
+                         flags.logits_path.empty() ? StepOutputs::kLast : StepOutputs::kAll));
   ModelRunner& runner = session->runner();
   // The last greedy token need not fit: it is not fed.
   const int64_t positions =

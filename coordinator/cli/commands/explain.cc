@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/cpu_features.h"
 #include "common/base/status_macros.h"
-#include "common/cpu/cpu_device.h"
 #include "common/gguf/gguf_file.h"
 #include "coordinator/cli/commands/commands.h"
+#include "coordinator/cli/local_devices.h"
 #include "coordinator/cli/placement_flags.h"
 #include "coordinator/explain/explain_json.h"
 #include "coordinator/explain/explain_report.h"
@@ -28,7 +27,6 @@ constexpr int64_t kDefaultContext = 4096;
 
 struct ExplainFlags {
   ModelFlags model;
-  PlacementFlags placement;
   int64_t batch = 0;  // 0: as many as -ub says
   int64_t sequences = 1;
   std::string inventory;  // empty: this machine
@@ -43,29 +41,21 @@ absl::StatusOr<DType> ParseCacheType(const char* flag, const std::string& name) 
       absl::StrCat(flag, ": unknown type '", name, "'; use f32, f16 or q8_0"));
 }
 
-// This machine's CPU as the commands that run a model make it.
-absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const ModelFlags& flags) {
-  CpuDeviceOptions options;
-  options.name = "local.cpu0";
-  options.threads = flags.threads > 0 ? flags.threads : AvailableProcessors();
-  options.instruction_set = BestInstructionSet();
-  if (!flags.instruction_set.empty()) {
-    ASSIGN_OR_RETURN(options.instruction_set, ParseInstructionSet(flags.instruction_set));
-  }
-  return CpuDevice::Create(options);
-}
-
 struct ExplainedDevices {
-  std::unique_ptr<Device> cpu;
+  LocalDevices local;
   std::optional<Inventory> inventory;
   std::vector<Device*> list;
 };
 
-absl::StatusOr<ExplainedDevices> OpenDevices(const ExplainFlags& flags) {
+absl::StatusOr<ExplainedDevices> OpenDevices(const ExplainFlags& flags, bool blas) {
   ExplainedDevices devices;
   if (flags.inventory.empty()) {
-    ASSIGN_OR_RETURN(devices.cpu, OpenCpu(flags.model));
-    devices.list = {devices.cpu.get()};
+    LocalDeviceOptions options;
+    options.threads = flags.model.threads;
+    options.instruction_set = flags.model.instruction_set;
+    options.blas = blas;
+    ASSIGN_OR_RETURN(devices.local, OpenLocalDevices(options));
+    devices.list = devices.local.devices;
   } else {
     ASSIGN_OR_RETURN(devices.inventory, Inventory::Read(flags.inventory));
     devices.list.assign(devices.inventory->devices().begin(), devices.inventory->devices().end());
@@ -73,10 +63,10 @@ absl::StatusOr<ExplainedDevices> OpenDevices(const ExplainFlags& flags) {
   return devices;
 }
 
-absl::StatusOr<ExplainOptions> MakeOptions(const ExplainFlags& flags, const Model& model,
+absl::StatusOr<ExplainOptions> MakeOptions(const ExplainFlags& flags,
+                                           const PlacementRequest& request, const Model& model,
                                            absl::Span<Device* const> devices, const Clock& clock) {
   ExplainOptions options;
-  ASSIGN_OR_RETURN(const PlacementRequest request, ParsePlacementFlags(flags.placement));
   options.placement = request.placement;
   options.plan.op_offload = request.op_offload;
   options.plan.offload_batch = request.op_offload_batch;
@@ -104,9 +94,10 @@ absl::Status Explain(const ExplainFlags& flags, const CommandContext& context) {
     return absl::Status(model.status().code(),
                         absl::StrCat(flags.model.model, ": ", model.status().message()));
   }
-  ASSIGN_OR_RETURN(const ExplainedDevices devices, OpenDevices(flags));
+  ASSIGN_OR_RETURN(const PlacementRequest request, ParsePlacementFlags(flags.model.placement));
+  ASSIGN_OR_RETURN(const ExplainedDevices devices, OpenDevices(flags, request.blas));
   ASSIGN_OR_RETURN(const ExplainOptions options,
-                   MakeOptions(flags, **model, devices.list, context.clock));
+                   MakeOptions(flags, request, **model, devices.list, context.clock));
   ASSIGN_OR_RETURN(const ExplainReport report, MakeExplainReport(**model, devices.list, options));
   if (flags.json) return Print(ExplainJson(report, {.timings = flags.text.timings}));
   return Print(ExplainText(report, flags.text));
@@ -128,7 +119,6 @@ void AddExplainCommand(CLI::App& app, CommandContext& context) {
   command->add_flag("--nodes", flags->text.nodes, "a line for every node and split");
   command->add_flag("--timings", flags->text.timings, "show how long each pass took");
   command->add_flag("--json", flags->json, "print one JSON object");
-  AddPlacementFlags(*command, flags->placement);
   command->callback([flags, &context] {
     context.action = [flags, &context] { return Explain(*flags, context); };
   });

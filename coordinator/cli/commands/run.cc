@@ -51,8 +51,18 @@ double PerSecond(int64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
+// What was planned, and that nothing was planned again while tokens came.
+nlohmann::ordered_json PlanJson(const RunnerCounters& counters) {
+  return {{"graphs_planned", counters.graphs_built},
+          {"graphs_reused", counters.graphs_reused},
+          {"replans", counters.replans},
+          {"replan_reason", counters.replan_reason},
+          {"arena_bytes", counters.arena_bytes},
+          {"arena_lower_bound", counters.arena_lower_bound}};
+}
+
 absl::Status Report(const RunFlags& flags, const GenerateResult& result, const std::string& text,
-                    Logger& logger) {
+                    const RunnerCounters& counters, Logger& logger) {
   const auto count = static_cast<int64_t>(result.tokens.size());
   const double prompt_rate = PerSecond(result.prompt_tokens, result.prompt_seconds);
   // The first token comes from the prompt's logits.
@@ -70,7 +80,8 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
                                  {"prompt_seconds", result.prompt_seconds},
                                  {"prompt_tokens_per_s", prompt_rate},
                                  {"decode_seconds", result.decode_seconds},
-                                 {"decode_tokens_per_s", decode_rate}};
+                                 {"decode_tokens_per_s", decode_rate},
+                                 {"plan", PlanJson(counters)}};
   return Print(json.dump() + "\n");
 }
 
@@ -123,7 +134,7 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   show(stream.Finish());
   if (!flags.json) written.Update(Print("\n"));
   RETURN_IF_ERROR(written);
-  return Report(flags, result, text, context.logger);
+  return Report(flags, result, text, session->runner().counters(), context.logger);
 }
 
 }  // namespace

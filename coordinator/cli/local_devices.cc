@@ -1,0 +1,46 @@
+#include "coordinator/cli/local_devices.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/cpu_features.h"
+#include "common/base/status_macros.h"
+#include "common/cpu/cpu_device.h"
+
+namespace weft {
+namespace {
+
+constexpr int32_t kMaxThreads = 1024;
+
+}  // namespace
+
+int32_t AvailableProcessors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+absl::StatusOr<LocalDevices> OpenLocalDevices(const LocalDeviceOptions& options) {
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-t: ", options.threads, " threads, want 1 to ", kMaxThreads));
+  }
+  LocalDevices local;
+  local.threads = options.threads > 0 ? options.threads : AvailableProcessors();
+  CpuDeviceOptions cpu_options;
+  cpu_options.name = "local.cpu0";
+  cpu_options.threads = local.threads;
+  cpu_options.instruction_set = BestInstructionSet();
+  if (!options.instruction_set.empty()) {
+    ASSIGN_OR_RETURN(cpu_options.instruction_set, ParseInstructionSet(options.instruction_set));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<CpuDevice> cpu, CpuDevice::Create(cpu_options));
+  local.owned.push_back(std::move(cpu));
+  for (const auto& device : local.owned) local.devices.push_back(device.get());
+  return local;
+}
+
+}  // namespace weft

@@ -1,0 +1,32 @@
+// The devices of this machine, as the flags of a command want them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/device/device.h"
+
+namespace weft {
+
+// Processors that this process may use.
+int32_t AvailableProcessors();
+
+struct LocalDeviceOptions {
+  int32_t threads = 0;          // 0: one per processor that this process may use
+  std::string instruction_set;  // empty: the best
+  bool blas = false;            // an accelerator for large products beside the CPU
+};
+
+struct LocalDevices {
+  std::vector<std::unique_ptr<Device>> owned;
+  std::vector<Device*> devices;  // in the scheduler's order: the CPU, local.cpu0, last
+  int32_t threads = 1;
+};
+
+// Errors: INVALID_ARGUMENT naming the flag; FAILED_PRECONDITION for what is not there.
+absl::StatusOr<LocalDevices> OpenLocalDevices(const LocalDeviceOptions& options);
+
+}  // namespace weft

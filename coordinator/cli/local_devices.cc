@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/cpu_features.h"
 #include "common/base/status_macros.h"
+#include "common/blas/blas_device.h"
+#include "common/blas/blas_library.h"
 #include "common/cpu/cpu_device.h"
 
 namespace weft {
@@ -38,8 +40,21 @@ absl::StatusOr<LocalDevices> OpenLocalDevices(const LocalDeviceOptions& options)
     ASSIGN_OR_RETURN(cpu_options.instruction_set, ParseInstructionSet(options.instruction_set));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<CpuDevice> cpu, CpuDevice::Create(cpu_options));
-  local.owned.push_back(std::move(cpu));
-  for (const auto& device : local.owned) local.devices.push_back(device.get());
+  if (options.blas) {
+    absl::StatusOr<std::shared_ptr<BlasLibrary>> library = BlasLibrary::Load();
+    if (!library.ok()) {
+      return absl::Status(library.status().code(),
+                          absl::StrCat("--accel blas: ", library.status().message()));
+    }
+    BlasDeviceOptions blas_options;
+    blas_options.name = "local.blas0";
+    blas_options.threads = local.threads;
+    ASSIGN_OR_RETURN(local.accelerator,
+                     BlasDevice::Create(*cpu, *std::move(library), blas_options));
+    local.devices.push_back(local.accelerator.get());
+  }
+  local.devices.push_back(cpu.get());
+  local.cpu = std::move(cpu);
   return local;
 }
 

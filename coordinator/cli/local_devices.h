@@ -21,8 +21,9 @@ struct LocalDeviceOptions {
 };
 
 struct LocalDevices {
-  std::vector<std::unique_ptr<Device>> owned;
-  std::vector<Device*> devices;  // in the scheduler's order: the CPU, local.cpu0, last
+  std::unique_ptr<Device> cpu;          // local.cpu0
+  std::unique_ptr<Device> accelerator;  // in the CPU's memory; may be null
+  std::vector<Device*> devices;         // in the scheduler's order: the CPU last
   int32_t threads = 1;
 };
 

@@ -158,6 +158,37 @@ class Run(unittest.TestCase):
         self.assertEqual(json.loads(result.stdout)["stop"], "context full", result.stderr)
 
 
+class Placement(unittest.TestCase):
+    """Flags that say which device holds what, on a machine that has only its CPU."""
+
+    def test_flags_of_the_field_are_taken(self):
+        plain = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", "8", "--seed", "3").stdout
+        flags = ["-ngl", "2", "-sm", "layer", "-ot", "ffn_down=cpu", "--cpu-moe", "--no-kv-offload", "--no-op-offload",
+                 "--device-batch", "local.cpu0:1-"]
+        self.assertEqual(weft("run", "-m", Q8, "-p", "ROMEO:", "-n", "8", "--seed", "3", *flags).stdout, plain)
+
+    def test_nothing_is_planned_again(self):
+        result = weft("run", "-m", Q8, "-p", "ROMEO: " * 20, "-n", "40", "--seed", "3", "--json", "--forbid-replans")
+        plan = json.loads(result.stdout)["plan"]
+        self.assertEqual(plan["replans"], 0)
+        self.assertGreater(plan["graphs_reused"], 30)
+        self.assertLessEqual(plan["arena_bytes"], 1.1 * plan["arena_lower_bound"])
+
+    def test_unknown_devices_are_listed(self):
+        for flags in (["-ot", "ffn=w9.gpu0"], ["--main-device", "nope", "-sm", "none"], ["--device-batch", "nope:1-"]):
+            self.assert_refused(flags, "local.cpu0")
+
+    def test_tensor_split_says_what_it_takes(self):
+        self.assert_refused(["-ts", "1,nan"], "--tensor-split")
+        self.assert_refused(["-ts", "1,1,1"], "--tensor-split")
+
+    def assert_refused(self, flags, text):
+        result = weft("run", "-m", Q8, "-p", "x", "-n", "1", *flags)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn(text, result.stderr)
+        self.assertEqual(result.stderr.strip().count("\n"), 0, result.stderr)
+
+
 class Demo(unittest.TestCase):
     def test_continuations_equal_the_reference(self):
         cases = json.loads((MODELS / "greedy.json").read_text(encoding="utf-8"))

@@ -125,23 +125,30 @@ absl::Status ModelRunner::LoadWeights() {
 }
 
 // The largest step first: what does not fit shows now, and later buckets find their arena in place.
-absl::Status ModelRunner::ReserveBuckets() {
+absl::Status ModelRunner::PlanBuckets() {
   const int64_t most = std::min(options_.ubatch, options_.context);
-  absl::Status status = BucketFor(most, std::min(most, options_.reserve_outputs)).status();
-  if (absl::IsResourceExhausted(status) && plan_options_.pipeline) {
-    if (options_.logger != nullptr) {
-      options_.logger->Warning(
-          StdView(absl::StrCat("no pipelining, its copies do not fit: ", status.message())));
-    }
-    plan_options_.pipeline = false;
-    status = BucketFor(most, std::min(most, options_.reserve_outputs)).status();
-  }
-  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(BucketFor(most, std::min(most, options_.reserve_outputs)).status());
   RETURN_IF_ERROR(BucketFor(std::min(most, options_.sequences), 1).status());
   // Where placement depends on the batch, a smaller step may need more of some device.
   for (int64_t tokens = 1; placed_.devices.size() > 1 && tokens < most; tokens *= 2) {
     RETURN_IF_ERROR(BucketFor(tokens, std::min(tokens, options_.reserve_outputs)).status());
   }
+  return absl::OkStatus();
+}
+
+absl::Status ModelRunner::ReserveBuckets() {
+  absl::Status status = PlanBuckets();
+  if (absl::IsResourceExhausted(status) && plan_options_.pipeline) {
+    if (options_.logger != nullptr) {
+      options_.logger->Warning(StdView(
+          absl::StrCat("steps do not overlap, their copies do not fit: ", status.message())));
+    }
+    for (const auto& [key, bucket] : buckets_) RETURN_IF_ERROR(host_.Release(bucket.instance));
+    buckets_.clear();
+    plan_options_.pipeline = false;
+    status = PlanBuckets();
+  }
+  RETURN_IF_ERROR(status);
   reserved_replacements_ = host_.counters().memory_replaced;
   return absl::OkStatus();
 }

@@ -110,6 +110,7 @@ class ModelRunner {
   absl::Status LoadWeights();
   // Plans and instantiates the largest prefill and the decode step.
   absl::Status ReserveBuckets();
+  absl::Status PlanBuckets();
   absl::Status CheckBatch(absl::Span<const BatchToken> batch) const;
   absl::StatusOr<Program> Compile(const Graph& graph, int64_t tokens);
   absl::StatusOr<const Bucket*> BucketFor(int64_t tokens, int64_t outputs);

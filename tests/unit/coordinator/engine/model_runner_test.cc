@@ -1,12 +1,15 @@
 #include "coordinator/engine/model_runner.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/cpu_features.h"
 #include "common/base/random.h"
+#include "common/base/status_macros.h"
 #include "common/cpu/cpu_device.h"
 #include "common/gguf/gguf_file.h"
 #include "common/program/local_program_host.h"
@@ -15,6 +18,7 @@
 #include "coordinator/sampling/sampler.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/fake_device.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/status_matchers.h"
 
@@ -220,6 +224,148 @@ TEST(ModelRunner, BadOptions_NameTheFlag) {
   options = Options(0);
   EXPECT_THAT(rig.Start("llama-gqa", options),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ubatch")));
+}
+
+// Layers over two fake accelerators with memories of their own, and a CPU for the embedding.
+struct CutRig {
+  std::unique_ptr<GgufFile> file;
+  std::unique_ptr<Model> model;
+  std::vector<std::unique_ptr<FakeDevice>> fakes;
+  std::unique_ptr<CpuDevice> cpu;
+  std::unique_ptr<LocalProgramHost> host;
+  SystemClock clock;
+  std::unique_ptr<ModelRunner> runner;
+
+  absl::Status Start(const RunnerOptions& options, int64_t memory_bytes = int64_t{1} << 32) {
+    const GoldenModel golden = ReadGoldenModel(TestDataFolder() + "/models/llama-gqa");
+    ASSIGN_OR_RETURN(file, GgufFile::Open(golden.model_path));
+    ASSIGN_OR_RETURN(model, Model::Create(*file));
+    PlacedDevices placed;
+    for (int i = 0; i < 2; ++i) {
+      FakeDeviceOptions fake;
+      fake.name = absl::StrCat("fake", i);
+      fake.memory_bytes = memory_bytes;
+      fakes.push_back(std::make_unique<FakeDevice>(fake));
+      placed.devices.push_back(fakes.back().get());
+    }
+    ASSIGN_OR_RETURN(cpu, CpuDevice::Create(CpuDeviceOptions{}));
+    placed.devices.push_back(cpu.get());
+    PlacementOptions placement;
+    placement.tensor_split = {1, 1};
+    ASSIGN_OR_RETURN(placed.placement, PlaceModel(*model, placed.devices, placement));
+    LocalProgramHostOptions host_options;
+    host_options.devices = placed.devices;
+    ASSIGN_OR_RETURN(host, LocalProgramHost::Create(host_options));
+    ASSIGN_OR_RETURN(runner, ModelRunner::Create(*model, placed, *host, clock, options));
+    return absl::OkStatus();
+  }
+};
+
+// Copies that do not fit are done without, with the same result.
+TEST(ModelRunner, PipelineThatDoesNotFit_IsDropped) {
+  RunnerOptions options = Options(16);
+  options.pipeline = false;
+  CutRig serial;
+  ASSERT_OK(serial.Start(options));
+  EXPECT_EQ(serial.runner->max_in_flight(), 1);
+  options.pipeline = true;
+  CutRig ample;
+  ASSERT_OK(ample.Start(options));
+  EXPECT_EQ(ample.runner->max_in_flight(), kMaxStepsInFlight);
+  const int64_t least = std::max(serial.fakes[0]->used_bytes(), serial.fakes[1]->used_bytes());
+  ASSERT_GT(std::max(ample.fakes[0]->used_bytes(), ample.fakes[1]->used_bytes()), least);
+  CutRig tight;
+  ASSERT_OK(tight.Start(options, least));
+  EXPECT_EQ(tight.runner->max_in_flight(), 1);
+  const std::vector<int32_t> tokens(50, 7);
+  ASSERT_OK_AND_ASSIGN(const std::vector<float> want, Prefill(*serial.runner, tokens, 0, true));
+  ASSERT_OK_AND_ASSIGN(const std::vector<float> overlapped,
+                       Prefill(*ample.runner, tokens, 0, true));
+  ASSERT_OK_AND_ASSIGN(const std::vector<float> without, Prefill(*tight.runner, tokens, 0, true));
+  EXPECT_EQ(overlapped, want);
+  EXPECT_EQ(without, want);
+  EXPECT_GT(ample.host->counters().overlapped, 0);
+}
+
+// After a step fails, those behind it are dropped and the sequence is as before.
+TEST(ModelRunner, FailedStepInFlight_LeavesTheSequenceAsBefore) {
+  CutRig rig;
+  ASSERT_OK(rig.Start(Options(16)));
+  const std::vector<int32_t> tokens(8, 3);
+  ASSERT_OK_AND_ASSIGN(const std::vector<float> want, Prefill(*rig.runner, tokens, 0, true));
+  rig.runner->Truncate(0, 4);
+  const auto launch = [&](int64_t position) {
+    const BatchToken token = {3, position, 0, true};
+    return rig.runner->Launch({&token, 1});
+  };
+  ASSERT_OK(launch(4));
+  ASSERT_OK(launch(5));
+  EXPECT_THAT(launch(9), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("position 9")));
+  EXPECT_EQ(rig.runner->in_flight(), 0);
+  // Positions 4 and 5 were taken back.
+  ASSERT_OK_AND_ASSIGN(const std::vector<float> again,
+                       Prefill(*rig.runner, absl::MakeConstSpan(tokens).subspan(4), 4, true));
+  const auto width = static_cast<std::ptrdiff_t>(rig.runner->n_vocab());
+  EXPECT_TRUE(std::equal(again.begin(), again.end(), want.begin() + 4 * width));
+}
+
+// A host that says that memory was replaced once more than it was.
+class GrowingHost final : public ProgramHost {
+ public:
+  explicit GrowingHost(LocalProgramHost& host) : host_(host) {}
+  absl::StatusOr<ProgramId> Install(Program program) override {
+    return host_.Install(std::move(program));
+  }
+  absl::StatusOr<InstanceId> Instantiate(ProgramId program,
+                                         absl::Span<const SlotBinding> bindings) override {
+    return host_.Instantiate(program, bindings);
+  }
+  absl::Status Release(InstanceId instance) override { return host_.Release(instance); }
+  absl::Status Launch(InstanceId instance, const StepInput& input) override {
+    return host_.Launch(instance, input);
+  }
+  absl::StatusOr<StepOutput> Await(int64_t step, Clock::TimePoint deadline) override {
+    return host_.Await(step, deadline);
+  }
+  absl::Status Cancel(int64_t step) override { return host_.Cancel(step); }
+  HostCounters counters() override {
+    HostCounters counters = host_.counters();
+    counters.memory_replaced += grown;
+    counters.last_reason = "arena 0 grew from 1 to 2 bytes";
+    return counters;
+  }
+
+  int64_t grown = 0;
+
+ private:
+  LocalProgramHost& host_;
+};
+
+TEST(ModelRunner, UnexpectedReplan_IsCountedAndAnErrorWhereForbidden) {
+  Rig rig;
+  ASSERT_OK(rig.Start("llama-gqa", Options(16)));
+  for (const bool forbid : {false, true}) {
+    RunnerOptions options = Options(16);
+    options.forbid_replans = forbid;
+    LocalProgramHostOptions host_options;
+    host_options.devices = {rig.device.get()};
+    ASSERT_OK_AND_ASSIGN(const auto host, LocalProgramHost::Create(host_options));
+    GrowingHost growing(*host);
+    ASSERT_OK_AND_ASSIGN(const auto runner,
+                         ModelRunner::Create(*rig.model, *rig.device, growing, rig.clock, options));
+    ASSERT_OK(Prefill(*runner, {1, 2, 3}, 0, false).status());
+    EXPECT_EQ(runner->counters().replans, 0);
+    growing.grown = 1;
+    const BatchToken next = {4, 3, 0, true};
+    const auto step = runner->Step({&next, 1});
+    if (forbid) {
+      EXPECT_THAT(step, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                 HasSubstr("re-plan: arena 0 grew from 1 to 2 bytes")));
+    } else {
+      EXPECT_OK(step);
+    }
+    EXPECT_EQ(runner->counters().replans, 1);
+  }
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ struct PageCopy {
 struct StepInput {
   int64_t step =
       0;  // counts up by one per launch of this session, from 1; a gap is an error (decision 13)
-  // inputs[i] fills input slot i; exactly its size. Copied before Launch returns.
+  // inputs[i] fills every input slot of id i; exactly their size. Copied before Launch returns.
   std::vector<absl::Span<const uint8_t>> inputs;
   std::vector<TableUpdate> table_updates;  // applied in stream order, also if the step is cancelled
   std::vector<PageCopy> page_copies;
@@ -76,16 +76,18 @@ class ProgramHost {
   // Verifies and stores; equal programs share an id. Errors: INVALID_ARGUMENT, RESOURCE_EXHAUSTED
   // (too many programs).
   virtual absl::StatusOr<ProgramId> Install(Program program) = 0;
-  // Binds weights and caches, allocates inputs and arenas (shared between instances of this session
-  // where sizes allow: steps of one session run one after another), prepares every compute command.
+  // Binds weights and caches, allocates inputs, arenas and crossing slots (shared between instances
+  // of this session where sizes allow: on each device its steps run one after another), prepares
+  // every compute command. Errors: INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED.
   virtual absl::StatusOr<InstanceId> Instantiate(ProgramId program,
                                                  absl::Span<const SlotBinding> bindings) = 0;
   virtual absl::Status Release(InstanceId instance) = 0;
 
   // Queues one step and returns once its inputs are copied. Steps of one session run in launch
-  // order.
+  // order, on each device; those of programs with Program::copies > 1 may overlap on several.
   virtual absl::Status Launch(InstanceId instance, const StepInput& input) = 0;
-  // Waits for that step. Errors: DEADLINE_EXCEEDED; CANCELLED; the first error of its commands.
+  // Waits for that step. Errors: DEADLINE_EXCEEDED; CANCELLED; ABORTED by the observer; the first
+  // error of its commands.
   virtual absl::StatusOr<StepOutput> Await(int64_t step, Clock::TimePoint deadline) = 0;
   // The step ends as soon as its streams notice; its table updates still happen.
   virtual absl::Status Cancel(int64_t step) = 0;

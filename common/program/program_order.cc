@@ -199,7 +199,7 @@ absl::Status OrderChecker::Read(NodeId id, Reach reach) {
   if (!usable.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(source, " ", usable.message()));
   }
-  const absl::Status ordered = log_.Read(RangeOf(program_, id), stream_, clocks_[stream_]);
+  absl::Status ordered = log_.Read(RangeOf(program_, id), stream_, clocks_[stream_]);
   if (ordered.ok()) return ordered;
   return absl::InvalidArgumentError(absl::StrCat(source, ": ", ordered.message()));
 }

@@ -191,14 +191,15 @@ int32_t DeviceForTest(const Graph& graph, const std::vector<int32_t>& devices,
   return graph.Executes(id) && reaches ? device : devices[Index(root)];
 }
 
-Program CompileForTest(const Graph& graph, std::vector<int32_t> devices,
+Program CompileForTest(const Graph& graph, const std::vector<int32_t>& devices,
                        const MachineForTest& machine) {
   WEFT_CHECK(static_cast<int32_t>(devices.size()) == graph.size());
   return Compiler(graph, devices, machine).Compile();
 }
 
-Program CompileForTest(const Graph& graph, std::vector<int32_t> devices, int32_t device_count) {
-  return CompileForTest(graph, std::move(devices), SeparateMachine(device_count));
+Program CompileForTest(const Graph& graph, const std::vector<int32_t>& devices,
+                       int32_t device_count) {
+  return CompileForTest(graph, devices, SeparateMachine(device_count));
 }
 
 const SlotBinding& BoundSlots::Find(SlotKind kind, int32_t id) const {

@@ -35,9 +35,10 @@ int32_t DeviceForTest(const Graph& graph, const std::vector<int32_t>& devices,
 // Compiles `graph`. devices[i] runs (or holds, for a leaf) node i, as DeviceForTest says. A node
 // reads tensors in memories of its device, or it is a `copy` of a contiguous tensor in another one.
 // Output nodes become program outputs.
-Program CompileForTest(const Graph& graph, std::vector<int32_t> devices,
+Program CompileForTest(const Graph& graph, const std::vector<int32_t>& devices,
                        const MachineForTest& machine);
-Program CompileForTest(const Graph& graph, std::vector<int32_t> devices, int32_t device_count);
+Program CompileForTest(const Graph& graph, const std::vector<int32_t>& devices,
+                       int32_t device_count);
 
 // The graph with a `copy` wherever a node reads a tensor that its device cannot reach, and the
 // device of each of its nodes. devices[i] is the device of node i of `graph`; `node_of` maps its

@@ -33,6 +33,7 @@ class Cut {
     ASSERT_OK(VerifyGraph(graph_));
     const auto count = static_cast<int32_t>(machine_.devices.size());
     std::vector<int32_t> devices;
+    devices.reserve(graph_.nodes().size());
     for (int32_t i = 0; i < graph_.size(); ++i) {
       devices.push_back(stages_ ? i * count / graph_.size()
                                 : static_cast<int32_t>(random_.Between(0, count - 1)));

@@ -39,11 +39,12 @@ class OverlapTest : public ::testing::Test {
   using Hook = std::function<absl::Status(const Graph&, NodeId)>;
 
   void Start(Hook on_first, Hook on_second) {
-    for (int i = 0; i < 2; ++i) {
+    Hook hooks[] = {std::move(on_first), std::move(on_second)};
+    for (size_t i = 0; i < 2; ++i) {
       FakeDeviceOptions options;
       options.name = i == 0 ? "fake0" : "fake1";
-      options.seed = static_cast<uint64_t>(i + 1);
-      options.before_node = i == 0 ? std::move(on_first) : std::move(on_second);
+      options.seed = i + 1;
+      options.before_node = std::move(hooks[i]);
       options.after_node = [this, i](const Graph& graph, NodeId id, const TensorPlace& place) {
         MutexLock lock(mutex_);
         ++done_[i];
@@ -74,7 +75,7 @@ class OverlapTest : public ::testing::Test {
   }
 
   // A hook that holds the device before that node.
-  Hook HoldAt(std::string name) {
+  Hook HoldAt(const std::string& name) {
     return [this, name](const Graph& graph, NodeId id) {
       if (graph.node(id).name == name) gate_.Pass();
       return absl::OkStatus();

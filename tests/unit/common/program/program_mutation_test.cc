@@ -174,6 +174,7 @@ void CheckKind(Kind kind) {
     machine.overlap = kind == Kind::kOverlapping;
     machine.copy_experts = true;
     std::vector<int32_t> devices;
+    devices.reserve(graph.nodes().size());
     for (int32_t n = 0; n < graph.size(); ++n) {
       devices.push_back(static_cast<int32_t>(random.Between(0, machine.devices.size() - 1)));
     }

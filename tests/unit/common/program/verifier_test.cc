@@ -10,8 +10,6 @@
 namespace weft {
 namespace {
 
-using ::testing::HasSubstr;
-
 // Node ids of Base().
 constexpr NodeId kInputNode{0}, kWeightNode{1}, kProductNode{2}, kCacheNode{3}, kStoreNode{5},
     kReplicaNode{6}, kViewNode{7}, kResultNode{8};

@@ -58,16 +58,29 @@ absl::StatusOr<InstanceId> LocalProgramHost::Instantiate(ProgramId id,
         absl::StrCat(instances_.size(), " instances; release one first"));
   }
   executor_->WaitIdle();
-  std::vector<std::string> replaced;
-  const absl::Status reserved = memory_.Reserve(*program, replaced);
-  if (!replaced.empty()) PrepareMovedAgain(replaced);
-  RETURN_IF_ERROR(reserved);
-  ASSIGN_OR_RETURN(std::unique_ptr<ProgramInstance> instance,
-                   ProgramInstance::Create(id, *program, bindings, memory_, executor_->backends()));
+  absl::StatusOr<std::unique_ptr<ProgramInstance>> instance = MakeInstance(id, *program, bindings);
+  if (!instance.ok()) {
+    FreeIfUnused();
+    return instance.status();
+  }
   programs_.Use(id);
   const InstanceId result{next_instance_++};
-  instances_.emplace(result, std::move(instance));
+  instances_.emplace(result, *std::move(instance));
   return result;
+}
+
+absl::StatusOr<std::unique_ptr<ProgramInstance>> LocalProgramHost::MakeInstance(
+    ProgramId id, const Program& program, absl::Span<const SlotBinding> bindings) {
+  std::vector<std::string> replaced;
+  const absl::Status reserved = memory_.Reserve(program, replaced);
+  if (!replaced.empty()) PrepareMovedAgain(replaced);
+  RETURN_IF_ERROR(reserved);
+  return ProgramInstance::Create(id, program, bindings, memory_, executor_->backends());
+}
+
+// What a failed attempt reserved must not stand in the way of a smaller one.
+void LocalProgramHost::FreeIfUnused() {
+  if (instances_.empty()) memory_.Clear();
 }
 
 void LocalProgramHost::PrepareMovedAgain(const std::vector<std::string>& replaced) {
@@ -105,6 +118,7 @@ absl::Status LocalProgramHost::Release(InstanceId id) {
   executor_->WaitIdle();
   programs_.Unuse(found->second->program_id());
   instances_.erase(found);
+  FreeIfUnused();
   return absl::OkStatus();
 }
 
@@ -117,6 +131,7 @@ void LocalProgramHost::InvalidateBuffer(const Buffer* buffer) {
     programs_.Unuse(current->second->program_id());
     instances_.erase(current);
   }
+  FreeIfUnused();
 }
 
 absl::Status LocalProgramHost::CheckStepInput(const ProgramInstance& instance,

@@ -30,9 +30,9 @@ struct LocalProgramHostOptions {
 // One session on local devices. Any thread may call it. Install, Instantiate, Release and Launch
 // wait for each other; Instantiate and Release also wait until every step in flight has finished.
 //
-// Instances share input buffers, arenas and page tables, which only grow: instantiate the largest
-// program first, else the smaller ones are prepared again. Every launched step must be awaited,
-// failed and cancelled ones too.
+// Instances share input buffers, arenas and page tables, which grow while instances live:
+// instantiate the largest program first, else the smaller ones are prepared again. Every launched
+// step must be awaited, failed and cancelled ones too.
 class LocalProgramHost final : public ProgramHost {
  public:
   // Errors: INVALID_ARGUMENT for no or too many devices; those of OpenBackend.
@@ -62,6 +62,10 @@ class LocalProgramHost final : public ProgramHost {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillStep(const StepInput& input, Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Prepares the instances again whose memory was replaced; those that fail become unusable.
+  absl::StatusOr<std::unique_ptr<ProgramInstance>> MakeInstance(
+      ProgramId id, const Program& program, absl::Span<const SlotBinding> bindings)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FreeIfUnused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PrepareMovedAgain(const std::vector<std::string>& replaced)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -71,6 +71,14 @@ absl::Status SessionMemory::Reserve(const Program& program, std::vector<std::str
   return absl::OkStatus();
 }
 
+void SessionMemory::Clear() {
+  for (Shared& shared : devices_) {
+    shared.inputs.reset();
+    shared.arenas.clear();
+    shared.crossings.clear();
+  }
+}
+
 absl::Status SessionMemory::ReserveDevice(const Need& need, int32_t copies, Shared& shared,
                                           std::vector<std::string>& replaced) {
   Device& device = *shared.device;

@@ -1,5 +1,6 @@
 // The memory that all instances of a session share: per device one input buffer, the pieces of the
-// arena, the crossing slots and the page tables. It only grows.
+// arena, the crossing slots and the page tables. It grows while instances
+// live.
 //
 // Sharing is sound because the steps of a session run one after another on each device. What other
 // devices touch while the next step already runs on this one lies in crossing slots, and those of
@@ -38,6 +39,9 @@ class SessionMemory {
   // `replaced` a sentence for each buffer that was replaced, also on failure: instances that know
   // it must resolve their slots again. Errors: RESOURCE_EXHAUSTED.
   absl::Status Reserve(const Program& program, std::vector<std::string>& replaced);
+
+  // Frees all but the page tables; for when no instance is left.
+  void Clear();
 
   // The memory of each input, arena, crossing and page table slot for copy `copy`, after Reserve;
   // of the others null.

@@ -235,5 +235,21 @@ TEST_F(SessionMemoryTest, NotEnoughMemory_IsAnErrorAndTheSessionGoesOn) {
   EXPECT_EQ(TableAfter(1), (std::vector<int32_t>{3}));
 }
 
+TEST_F(SessionMemoryTest, MemoryOfTheLastInstance_IsFreed) {
+  const int64_t before = fake_->used_bytes();
+  Program program = ShowTable(1);
+  program.slots[0].bytes = int64_t{1} << 20;  // the arena
+  ASSERT_OK_AND_ASSIGN(const ProgramId id, host_->Install(program));
+  ASSERT_OK_AND_ASSIGN(const InstanceId instance,
+                       host_->Instantiate(id, {{SlotKind::kCache, 0, cache_.get(), 0}}));
+  EXPECT_GE(fake_->used_bytes(), before + program.slots[0].bytes);
+  ASSERT_OK(host_->Release(instance));
+  EXPECT_LT(fake_->used_bytes(), before + program.slots[0].bytes);
+  // And it works again, with what the tables held.
+  ASSERT_OK_AND_ASSIGN(const InstanceId again, Instantiate(1));
+  ASSERT_OK(Launch(again, {{0, 0, 3}}));
+  EXPECT_EQ(TableAfter(1), (std::vector<int32_t>{3}));
+}
+
 }  // namespace
 }  // namespace weft

@@ -1,9 +1,12 @@
 #include "coordinator/explain/explain_remarks.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
@@ -14,12 +17,44 @@ namespace {
 
 constexpr size_t kMostCuts = 3;  // that a remark names
 
+// What to do about a remark of the placement, by a phrase of it. Words for people: nothing else
+// depends on the phrase, and a remark without one is shown as it is.
+struct Advice {
+  std::string_view phrase;
+  std::string_view code;
+  std::string_view action;
+};
+
+constexpr std::array<Advice, 8> kPlacementAdvice = {{
+    {" matches no weight", "rule",
+     "the expression is searched in names like blk.0.attn_q.weight; weft inspect lists them"},
+    {" matches only weights that earlier", "rule", "put the narrower rule first"},
+    {"--no-kv-offload: ", "kv-in-host-memory",
+     "leave the flag out; where the caches do not fit, make them smaller with -c or -ctk q8_0 -ctv "
+     "q8_0"},
+    {" refuses ", "refused-type",
+     "use a file with a type that the device runs, or leave these layers to the host with a lower "
+     "-ngl"},
+    {" nothing", "idle-device", "give it a share with -ts, raise -ngl, or leave it out"},
+    {" of weights and has ", "memory", "fewer layers there (-ngl, -ts), or smaller weights"},
+    {" has no effect ", "flag", "leave the flag out"},
+    {" has no experts", "flag", "leave the flag out"},
+}};
+
+ExplainRemark PlacementRemark(const std::string& text) {
+  for (const Advice& advice : kPlacementAdvice) {
+    if (!absl::StrContains(text, AbslView(advice.phrase))) continue;
+    return {std::string(advice.code), "", text, std::string(advice.action)};
+  }
+  return {"placement", "", text, ""};
+}
+
 class RemarkMaker {
  public:
   explicit RemarkMaker(const ExplainReport& report) : report_(report) {}
 
   std::vector<ExplainRemark> Make(absl::Span<const std::string> placement) {
-    for (const std::string& text : placement) Add({"placement", "", text, ""});
+    for (const std::string& text : placement) Add(PlacementRemark(text));
     for (const ExplainPhase& phase : report_.phases) {
       for (const std::string& text : phase.remarks) {
         Add({"batch", phase.name, text, "give the batch to a device that reads those weights"});
@@ -102,7 +137,7 @@ class RemarkMaker {
     for (const ExplainSplit& split : phase.splits) used[split.device] = true;
     if (std::count(used.begin(), used.end(), true) < 2) return;
     Add({"pipeline", phase.name, absl::StrCat("steps do not overlap: ", phase.pipeline_refusal),
-         "devices take turns: one computes while the others wait"});
+         "without that the devices take turns; leave it out if another can do its part"});
   }
 
   // The first and the last node are where people expect them.

@@ -22,8 +22,8 @@ constexpr int64_t kMaxPages = int64_t{1} << 27;
 
 absl::Status CheckOptions(const Model& model, const ExplainOptions& options) {
   if (options.sequences < 1 || options.sequences > kMaxSequences) {
-    return absl::InvalidArgumentError(absl::StrCat("--sequences: ", options.sequences,
-                                                   " sequences, want 1 to ", kMaxSequences));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--sequences: ", options.sequences, " sequences, want 1 to ", kMaxSequences));
   }
   RunnerOptions runner;
   runner.context = options.context;
@@ -38,9 +38,9 @@ absl::Status CheckOptions(const Model& model, const ExplainOptions& options) {
                                                    " with a context of ", options.context));
   }
   if (CeilDivide(options.context, kPageTokens) > kMaxPages / options.sequences) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("-c: ", options.sequences, " sequences of ", options.context,
-                     " tokens are more than a page table holds"));
+    return absl::InvalidArgumentError(absl::StrCat("-c: ", options.sequences, " sequences of ",
+                                                   options.context,
+                                                   " tokens are more than a page table holds"));
   }
   return absl::OkStatus();
 }

@@ -147,6 +147,18 @@ class Explain(unittest.TestCase):
         self.assertIn("nothing_like_it", remarks)
         self.assertIn("host memory", remarks)
 
+    def test_page_goes_where_it_cannot_hurt(self):
+        page = pathlib.Path(self.folder.name) / "page.html"
+        self.assertEqual(self.run_ok("--html", page), "")
+        text = page.read_text(encoding="utf-8")
+        self.assertTrue(text.startswith("<!doctype html>"))
+        self.assertNotIn("@DATA@", text)
+        json.loads(self.run_ok("--html", page, "--json"))
+        before = self.rack.read_text(encoding="utf-8")
+        self.check_error("is the input file", "--inventory", self.rack, "--html", self.rack)
+        self.assertEqual(self.rack.read_text(encoding="utf-8"), before)
+        self.check_error("not a regular file", "--html", "/dev/null")
+
     def check_error(self, text, *arguments, model=Q8):
         result = weft("explain", "-m", model, *arguments)
         self.assertEqual(result.returncode, 2, (arguments, result.stderr))
@@ -165,6 +177,7 @@ class Explain(unittest.TestCase):
         self.check_error("-ctk", "-ctk", "q4_0")
         self.check_error("--override-tensor", "-ot", "x")
         self.check_error("--device-batch", "--device-batch", "w9.gpu0:1-")
+        self.check_error("--accel", "--accel", "blas", "--inventory", self.rack)
         self.check_error("/no/such.json", "--inventory", "/no/such.json")
         self.rack.write_text('{"hosts": [{"name": "a", "devices": [{"kind": "toaster"}]}]}', encoding="utf-8")
         self.check_error("hosts[0].devices[0].kind", "--inventory", self.rack)

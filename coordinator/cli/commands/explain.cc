@@ -12,8 +12,10 @@
 #include "common/gguf/gguf_file.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/local_devices.h"
+#include "coordinator/cli/output_file.h"
 #include "coordinator/cli/placement_flags.h"
 #include "coordinator/explain/explain_json.h"
+#include "coordinator/explain/explain_page.h"
 #include "coordinator/explain/explain_report.h"
 #include "coordinator/explain/explain_text.h"
 #include "coordinator/models/model.h"
@@ -30,6 +32,7 @@ struct ExplainFlags {
   int64_t batch = 0;  // 0: as many as -ub says
   int64_t sequences = 1;
   std::string inventory;  // empty: this machine
+  std::string html;       // empty: no page
   bool json = false;
   ExplainTextOptions text;
 };
@@ -57,6 +60,10 @@ absl::StatusOr<ExplainedDevices> OpenDevices(const ExplainFlags& flags, bool bla
     ASSIGN_OR_RETURN(devices.local, OpenLocalDevices(options));
     devices.list = devices.local.devices;
   } else {
+    if (blas) {
+      return absl::InvalidArgumentError(
+          "--accel is for this machine; an inventory lists the accelerators of its own");
+    }
     ASSIGN_OR_RETURN(devices.inventory, Inventory::Read(flags.inventory));
     devices.list.assign(devices.inventory->devices().begin(), devices.inventory->devices().end());
   }
@@ -87,6 +94,16 @@ absl::StatusOr<ExplainOptions> MakeOptions(const ExplainFlags& flags,
   return options;
 }
 
+absl::Status WritePage(const ExplainFlags& flags, const GgufFile& file, const std::string& page) {
+  std::vector<std::string> inputs;
+  inputs.reserve(static_cast<size_t>(file.file_count()) + 1);
+  for (int i = 0; i < file.file_count(); ++i) inputs.push_back(file.file(i).path());
+  if (!flags.inventory.empty()) inputs.push_back(flags.inventory);
+  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> out, OutputFile::Create(flags.html, inputs));
+  RETURN_IF_ERROR(out->Write(page.data(), page.size()));
+  return out->Finish();
+}
+
 absl::Status Explain(const ExplainFlags& flags, const CommandContext& context) {
   ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file, GgufFile::Open(flags.model.model));
   absl::StatusOr<std::unique_ptr<Model>> model = Model::Create(*file);
@@ -99,6 +116,11 @@ absl::Status Explain(const ExplainFlags& flags, const CommandContext& context) {
   ASSIGN_OR_RETURN(const ExplainOptions options,
                    MakeOptions(flags, request, **model, devices.list, context.clock));
   ASSIGN_OR_RETURN(const ExplainReport report, MakeExplainReport(**model, devices.list, options));
+  if (!flags.html.empty()) {
+    RETURN_IF_ERROR(WritePage(flags, *file, ExplainPage(report, **model, devices.list, options)));
+    context.logger.Info(absl::StrCat("wrote ", flags.html));
+    if (!flags.json) return absl::OkStatus();
+  }
   if (flags.json) return Print(ExplainJson(report, {.timings = flags.text.timings}));
   return Print(ExplainText(report, flags.text));
 }
@@ -118,6 +140,8 @@ void AddExplainCommand(CLI::App& app, CommandContext& context) {
                       "JSON file of machines to explain for, instead of this one");
   command->add_flag("--nodes", flags->text.nodes, "a line for every node and split");
   command->add_flag("--timings", flags->text.timings, "show how long each pass took");
+  command->add_option("--html", flags->html,
+                      "write a page to step through the passes to this file");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([flags, &context] {
     context.action = [flags, &context] { return Explain(*flags, context); };

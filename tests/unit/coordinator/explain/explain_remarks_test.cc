@@ -39,6 +39,7 @@ void ExpectRemark(const ExplainReport& report, const std::string& code,
   const ExplainRemark* remark = FindRemark(report, code);
   ASSERT_NE(remark, nullptr) << code;
   EXPECT_THAT(remark->text, text);
+  EXPECT_NE(remark->action, "");
 }
 
 TEST(ExplainRemarks, EverythingOnOneGpu_Nothing) {
@@ -100,7 +101,7 @@ TEST(ExplainRemarks, CachesInHostMemory_AreNamedWithTheFlag) {
   const ExplainDevices devices = OneGpu();
   ExplainOptions options;
   options.placement.kv_offload = false;
-  ExpectRemark(Explained(model, devices, options), "placement",
+  ExpectRemark(Explained(model, devices, options), "kv-in-host-memory",
                AllOf(HasSubstr("--no-kv-offload"), HasSubstr("host memory")));
 }
 
@@ -109,7 +110,7 @@ TEST(ExplainRemarks, RuleThatMatchesNothing_IsNamed) {
   const ExplainDevices devices = OneGpu();
   ExplainOptions options;
   options.placement.overrides = {{"no_such_tensor", "cpu"}};
-  ExpectRemark(Explained(model, devices, options), "placement", HasSubstr("no_such_tensor"));
+  ExpectRemark(Explained(model, devices, options), "rule", HasSubstr("no_such_tensor"));
 }
 
 TEST(ExplainRemarks, RefusedWeightType_SaysWhereTheWeightsAre) {
@@ -118,7 +119,7 @@ TEST(ExplainRemarks, RefusedWeightType_SaysWhereTheWeightsAre) {
     const Node& node = graph.node(id);
     return node.op == Op::kMulMat && graph.layout(node.sources[0]).dtype == DType::kQ8_0;
   });
-  ExpectRemark(Explained(model, devices), "placement",
+  ExpectRemark(Explained(model, devices), "refused-type",
                AllOf(HasSubstr("w0.gpu0 refuses Q8_0"), HasSubstr("w0.cpu0 instead")));
 }
 
@@ -128,7 +129,8 @@ TEST(ExplainRemarks, DeviceWithoutLayers_IsNamed) {
   devices.Gpu("w0.gpu0").Cpu("w0.cpu0").Gpu("w1.gpu0").Cpu("w1.cpu0").Cpu("local.cpu0");
   ExplainOptions options;
   options.placement.tensor_split = {1, 0};
-  ExpectRemark(Explained(model, devices, options), "placement", HasSubstr("w1.gpu0 holds nothing"));
+  ExpectRemark(Explained(model, devices, options), "idle-device",
+               HasSubstr("w1.gpu0 holds nothing"));
 }
 
 TEST(ExplainRemarks, WeightsCopiedInEveryDecodeStep_BytesPerToken) {

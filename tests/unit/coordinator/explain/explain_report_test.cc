@@ -196,7 +196,7 @@ TEST(ExplainReport, BadOptions_NameTheFlag) {
   const ExplainModel model(2);
   ExplainDevices devices;
   devices.Cpu("local.cpu0");
-  const auto check = [&](ExplainOptions options, const std::string& text) {
+  const auto check = [&](const ExplainOptions& options, const std::string& text) {
     const auto report = MakeExplainReport(*model.model, devices.list(), options);
     EXPECT_THAT(report.status(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
   };

@@ -47,13 +47,15 @@ std::string PipelineRefusal(const PlanContext& context, const ScheduledGraph& sc
     if (crossing[i] && leaf != nullptr && leaf->kind != LeafKind::kWeight) {
       return absl::StrCat("'", graph.node(NodeId{i}).name, "' is read by another device");
     }
-    if (!graph.Executes(NodeId{i})) continue;
-    for (const NodeId source : graph.node(NodeId{i}).sources) {
-      const bool copy = graph.node(NodeId{i}).op == Op::kCopy;
-      const LeafAttributes* bound = graph.leaf(graph.Root(source));
-      const bool weight = bound != nullptr && bound->kind == LeafKind::kWeight;
-      if (copy || weight || scheduled.devices[Index(source)] == scheduled.devices[i]) continue;
-      return absl::StrCat("'", graph.node(NodeId{i}).name, "' reads memory of another device");
+  }
+  for (const ScheduledSplit& split : scheduled.splits) {
+    for (const NodeId id : split.nodes) {
+      for (const NodeId source : graph.node(id).sources) {
+        const LeafAttributes* bound = graph.leaf(graph.Root(source));
+        const bool weight = bound != nullptr && bound->kind == LeafKind::kWeight;
+        if (weight || scheduled.devices[Index(source)] == split.device) continue;
+        return absl::StrCat(NodeText(graph, id), " reads memory of another device");
+      }
     }
   }
   return "";

@@ -44,7 +44,8 @@ enum class ReplicaKind : uint8_t {
   kExperts,  // of an expert weight only what the step uses
 };
 
-// A tensor as another device sees it. Identity is the source's id.
+// A tensor as another device sees it, and all that compute in the same memory. Identity is the
+// source's id.
 struct Replica {
   NodeId source = kNoNode;
   int32_t device = kNoDevice;

@@ -220,7 +220,7 @@ NodeId PlanContext::ExpertIds(const Plan& plan, int32_t d, NodeId weight) const 
   }
   NodeId ids = kNoNode;
   for (const NodeId user : weight_users_[Index(weight)]) {
-    if (plan.assignments[Index(user)].device != d) continue;
+    if (MemoryOf(plan.assignments[Index(user)].device) != MemoryOf(d)) continue;
     const Node& node = graph().node(user);
     if (node.op != Op::kMulMatId || node.sources[0] != weight) return kNoNode;
     if (ids != kNoNode && node.sources[2] != ids) return kNoNode;

@@ -79,9 +79,9 @@ absl::Status CheckReplicas(const PlanContext& context, const Plan& plan, Replica
   for (size_t at = 0; at < plan.replicas.size(); ++at) {
     const Replica& replica = plan.replicas[at];
     if (listed[at] != 1) return Bad(context, replica.source, "is not copied exactly once");
-    std::vector<int32_t>& copies = index[{replica.source, replica.device}];
+    std::vector<int32_t>& copies = index[{replica.source, context.MemoryOf(replica.device)}];
     if (!copies.empty() && context.Enabled(Rule::kReuseReplica)) {
-      return Bad(context, replica.source, "is copied twice to one device");
+      return Bad(context, replica.source, "is copied twice into one memory");
     }
     copies.push_back(replica.split);
   }
@@ -96,7 +96,7 @@ absl::Status CheckSources(const PlanContext& context, const Plan& plan, const Re
     const int32_t d = plan.splits[s].device;
     for (const NodeId source : context.graph().node(NodeId{i}).sources) {
       if (context.Reads(plan, d, source)) continue;
-      const auto found = index.find({context.ReplicatedTensor(source), d});
+      const auto found = index.find({context.ReplicatedTensor(source), context.MemoryOf(d)});
       if (found == index.end() || found->second.front() > s) {
         return Bad(context, NodeId{i},
                    absl::StrCat("its source ", Index(source), " is not on its device"));

@@ -43,12 +43,18 @@ class Compiler {
   }
 
  private:
-  // The device's own memory first, then that of others which its sources lie in.
+  // The memory of its results first, then that of others which its sources lie in. One that
+  // computes nothing shares nothing, so that it does not keep steps from overlapping.
   void AddDevice(int32_t d) {
     ProgramDevice device;
     device.name = context_.device(d).name();
-    device.memories.push_back(context_.MemoryOf(d));
+    device.memories.push_back(Computes(d) ? context_.MemoryOf(d) : d);
     program_.devices.push_back(std::move(device));
+  }
+
+  bool Computes(int32_t d) const {
+    return std::any_of(scheduled_.splits.begin(), scheduled_.splits.end(),
+                       [d](const ScheduledSplit& split) { return split.device == d; });
   }
 
   void AddMemory(int32_t d, int32_t home) {

@@ -27,7 +27,7 @@ class Rewriter {
       const Split& split = plan_.splits[s];
       split_ = static_cast<int32_t>(s);
       result_.splits.push_back({split.device, {}, {}});
-      for (const int32_t at : split.inputs) EmitReplica(plan_.replicas[at]);
+      EmitReplicas(split);
       FindSplitFusions(split);
       for (int32_t i = split.begin; i < split.end; ++i) {
         if (graph_.Executes(NodeId{i})) RETURN_IF_ERROR(EmitNode(NodeId{i}, split.device));
@@ -81,9 +81,19 @@ class Rewriter {
     return name.size() + 8 <= kMaxReplicaName ? absl::StrCat(name, "@", device) : name;
   }
 
+  // Inputs first, since copies of experts may ask them.
+  void EmitReplicas(const Split& split) {
+    for (const bool inputs : {true, false}) {
+      for (const int32_t at : split.inputs) {
+        const Replica& replica = plan_.replicas[at];
+        if ((replica.kind == ReplicaKind::kInput) == inputs) EmitReplica(replica);
+      }
+    }
+  }
+
   void EmitReplica(const Replica& replica) {
     const NodeId source = replica.source;
-    NodeId& at = replicas_[{source, replica.device}];
+    NodeId& at = replicas_[{source, context_.MemoryOf(replica.device)}];
     if (replica.kind == ReplicaKind::kInput) {
       at = Append(graph_.node(source), replica.device, -1, source);
       return;
@@ -97,7 +107,11 @@ class Rewriter {
     node.name = ReplicaName(source, replica.device);
     ScheduledCopy copy;
     copy.kind = replica.kind;
-    if (replica.ids != kNoNode) copy.ids = Original(replica.ids);
+    // The ids that the readers have, if those are no copy of what was computed.
+    if (replica.ids != kNoNode) {
+      copy.ids = context_.IsHostFilled(replica.ids) ? Map(replica.ids, replica.device)
+                                                    : Original(replica.ids);
+    }
     at = Append(std::move(node), replica.device, split_, source);
     copy.node = at;
     result_.splits.back().copies.push_back(copy);
@@ -107,7 +121,7 @@ class Rewriter {
   NodeId Map(NodeId source, int32_t device) {
     if (context_.Reads(plan_, device, source)) return Original(source);
     const NodeId copied = context_.ReplicatedTensor(source);
-    const NodeId replica = replicas_.at({copied, device});
+    const NodeId replica = replicas_.at({copied, context_.MemoryOf(device)});
     std::vector<NodeId> chain;
     for (NodeId id = source; id != copied; id = graph_.node(id).sources[0]) chain.push_back(id);
     NodeId at = replica;
@@ -127,7 +141,7 @@ class Rewriter {
   // Is `source` where a kernel of `device` could read it?
   bool IsAtHand(NodeId source, int32_t device) const {
     return context_.Reads(plan_, device, source) ||
-           replicas_.contains({context_.ReplicatedTensor(source), device});
+           replicas_.contains({context_.ReplicatedTensor(source), context_.MemoryOf(device)});
   }
 
   // The fused op alone, for asking the device; sources with gaps are not worth it.
@@ -224,8 +238,8 @@ class Rewriter {
   const Graph& graph_;
   ScheduledGraph result_;
   std::vector<NodeId> original_;  // by node of the caller's graph
-  absl::flat_hash_map<std::pair<NodeId, int32_t>, NodeId> replicas_;
-  absl::flat_hash_map<std::pair<NodeId, NodeId>, NodeId> clones_;  // (view, replica) -> clone
+  absl::flat_hash_map<std::pair<NodeId, int32_t>, NodeId> replicas_;  // by source and memory
+  absl::flat_hash_map<std::pair<NodeId, NodeId>, NodeId> clones_;     // (view, replica) -> clone
   absl::flat_hash_map<NodeId, Node> fusions_;  // of the split: by the node they replace
   absl::flat_hash_set<NodeId> fused_away_;
   int32_t split_ = 0;

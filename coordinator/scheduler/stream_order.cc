@@ -119,10 +119,11 @@ class Orderer {
     const Graph& graph = scheduled_.graph;
     while (GetOpInfo(graph.node(id).op).is_view) id = graph.node(id).sources[0];
     if (IsWeight(id)) return;
-    const int32_t from = scheduled_.devices[Index(id)];
-    if (from == device_) return;
     const int32_t split = scheduled_.split_of[Index(id)];
-    if (split == s) return;
+    const int32_t maker = scheduled_.devices[Index(id)];
+    // The stream that owns the memory fills leafs.
+    const int32_t from = split < 0 ? context_.MemoryOf(maker) : maker;
+    if (from == device_ || split == s) return;
     Need({from, split < 0 ? 0 : 2 * order_.ordinal[split] + 2});
   }
 

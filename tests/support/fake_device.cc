@@ -20,9 +20,9 @@ class FakeDevice::FakeBufferType final : public BufferType {
   int64_t alignment() const override { return device_.options_.alignment; }
   int64_t max_bytes() const override { return device_.options_.max_buffer_bytes; }
   int64_t TensorBytes(const TensorLayout& layout) const override {
-    return ByteExtent(layout).value_or(0);
+    return ByteExtent(layout).value_or(0) + device_.options_.padding_bytes;
   }
-  bool is_host() const override { return false; }
+  bool is_host() const override { return device_.options_.says_host; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes, BufferUsage usage) override {
     return device_.Allocate(bytes, usage);
   }
@@ -55,6 +55,7 @@ DeviceCapabilities FakeDevice::capabilities() const {
   DeviceCapabilities capabilities;
   capabilities.async = true;
   capabilities.events = true;
+  capabilities.host_memory = options_.says_host;
   if (Device* owner = options_.shares_memory_of; owner != nullptr) {
     capabilities.host_memory = owner->buffer_type().is_host();
     capabilities.wraps_host_memory = owner->capabilities().wraps_host_memory;

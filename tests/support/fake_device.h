@@ -27,7 +27,11 @@ struct FakeDeviceOptions {
   bool delays = true;  // false: runs its queue as fast as it can
   int64_t memory_bytes = int64_t{1} << 32;
   int64_t max_buffer_bytes = int64_t{1} << 32;
-  int64_t alignment = 64;  // power of two, >= 64
+  int64_t alignment = 64;     // power of two, >= 64
+  int64_t padding_bytes = 0;  // that every tensor takes in its memory beyond its extent
+  // Calls its memory host memory, so that schedulers offload from it and copy used experts out of
+  // it. It is masked all the same.
+  bool says_host = false;
 
   // What it refuses: nodes with these ops or with a source or result of these types, and anything
   // that `refuses` says yes to.

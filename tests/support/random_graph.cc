@@ -28,7 +28,7 @@ class Maker {
 
  private:
   using Step = void (Maker::*)();
-  static constexpr int kStepCount = 20;
+  static constexpr int kStepCount = 21;
   static const Step kSteps[kStepCount];
 
   void Add(NodeId id) { pool_.push_back(id); }
@@ -105,6 +105,13 @@ class Maker {
     }
     Add(builder_.Swiglu(x, NewFloats(ExtentsOf(x))));
   }
+  // What fused ops are made of.
+  void Composed() {
+    const NodeId x = Any();
+    if (Coin())
+      return Add(builder_.Mul(builder_.Unary(x, UnaryKind::kSilu), NewFloats(ExtentsOf(x))));
+    Add(builder_.Mul(builder_.RmsNorm(x, kNoNode, 1e-5f), NewFloats({ExtentsOf(x)[0], 1, 1, 1})));
+  }
   void Product() {
     const NodeId b = Any();
     const bool quantised = ExtentsOf(b)[0] % 32 == 0;
@@ -115,11 +122,14 @@ class Maker {
   }
   void ExpertProduct() {
     const int64_t tokens = Small();
-    const int64_t used = Small();
+    const bool routed = Coin();  // by computed scores, else by ids that the host gives
+    const int64_t used = routed ? random_.Between(1, 2) : Small();
     const NodeId experts =
         builder_.Leaf(LeafKind::kWeight, weights_++, DType::kF32, {6, Small(), 2, 1}, "experts");
     const NodeId x = NewFloats({6, Coin() ? 1 : used, tokens, 1});
-    const NodeId ids = NewIds({used, tokens, 1, 1});
+    const NodeId ids = routed ? builder_.TopK(builder_.Scale(NewFloats({2, tokens, 1, 1}), 0.5f),
+                                              static_cast<int32_t>(used), kNoNode)
+                              : NewIds({used, tokens, 1, 1});
     const NodeId y = builder_.MulMatId(experts, x, ids);
     Add(builder_.AddId(y, NewFloats({ExtentsOf(y)[0], 2, 1, 1}), ids));
   }
@@ -244,26 +254,31 @@ const Maker::Step Maker::kSteps[] = {
     &Maker::Binary,  &Maker::SameShape, &Maker::Norm,     &Maker::Reduce,        &Maker::Choose,
     &Maker::Gate,    &Maker::Product,   &Maker::Rows,     &Maker::WriteRows,     &Maker::Join,
     &Maker::Enlarge, &Maker::Square,    &Maker::Window,   &Maker::Rearrange,     &Maker::Turn,
-    &Maker::Rotate,  &Maker::Attend,    &Maker::Convolve, &Maker::ExpertProduct, &Maker::Window};
+    &Maker::Rotate,  &Maker::Attend,    &Maker::Convolve, &Maker::ExpertProduct, &Maker::Window,
+    &Maker::Composed};
 
 }  // namespace
 
 Graph MakeRandomGraph(Random& random, int op_count) { return Maker(random).Make(op_count); }
 
+void FillLeaf(Random& random, const Graph& graph, NodeId id, HostGraph& host) {
+  const auto count = static_cast<size_t>(ElementCount(graph.layout(id)));
+  if (graph.layout(id).dtype == DType::kI32) {
+    std::vector<int32_t> values(count);
+    for (int32_t& value : values) value = static_cast<int32_t>(random.Between(0, 1));
+    host.SetI32(id, values);
+  } else {
+    std::vector<float> values(count);
+    for (float& value : values) value = static_cast<float>(2 * random.Uniform() - 1);
+    host.SetF32(id, values);
+  }
+}
+
 void FillLeafs(Random& random, const Graph& graph, HostGraph& host) {
   for (int32_t i = 0; i < graph.size(); ++i) {
     const LeafAttributes* leaf = graph.leaf(NodeId{i});
     if (leaf == nullptr || leaf->kind == LeafKind::kCache) continue;
-    const auto count = static_cast<size_t>(ElementCount(graph.layout(NodeId{i})));
-    if (graph.layout(NodeId{i}).dtype == DType::kI32) {
-      std::vector<int32_t> values(count);
-      for (int32_t& value : values) value = static_cast<int32_t>(random.Between(0, 1));
-      host.SetI32(NodeId{i}, values);
-    } else {
-      std::vector<float> values(count);
-      for (float& value : values) value = static_cast<float>(2 * random.Uniform() - 1);
-      host.SetF32(NodeId{i}, values);
-    }
+    FillLeaf(random, graph, NodeId{i}, host);
   }
 }
 

@@ -16,5 +16,7 @@ Graph MakeRandomGraph(Random& random, int op_count);
 // Fills every leaf of `host`: integers with 0 and 1, floats with values of [-1, 1], caches with
 // zeros.
 void FillLeafs(Random& random, const Graph& graph, HostGraph& host);
+// One leaf, which is no cache.
+void FillLeaf(Random& random, const Graph& graph, NodeId id, HostGraph& host);
 
 }  // namespace weft

@@ -54,7 +54,7 @@ class Cutter {
     for (const NodeId source : context_.graph().node(id).sources) {
       if (context_.Reads(plan_, d, source)) continue;
       Replica replica = ReplicaFor(source, d);
-      const auto known = index_.find({replica.source, d});
+      const auto known = index_.find({replica.source, context_.MemoryOf(d)});
       if (known != index_.end() && Reusable(plan_.replicas[known->second])) continue;
       const bool listed = std::any_of(missing_.begin(), missing_.end(), [&](const Replica& other) {
         return other.source == replica.source;
@@ -119,14 +119,15 @@ class Cutter {
     replica.split = static_cast<int32_t>(plan_.splits.size()) - 1;
     if (IsStaged(replica)) staged_bytes_ += replica.bytes;
     const auto at = static_cast<int32_t>(plan_.replicas.size());
-    index_[{replica.source, replica.device}] = at;
+    index_[{replica.source, context_.MemoryOf(replica.device)}] = at;
     plan_.splits.back().inputs.push_back(at);
     plan_.replicas.push_back(replica);
   }
 
   const PlanContext& context_;
   Plan& plan_;
-  absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t> index_;  // the latest replica
+  absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t>
+      index_;  // the latest replica in a memory
   std::vector<Replica> missing_;
   int64_t staged_bytes_ = 0;  // weights copied for the open split
 };

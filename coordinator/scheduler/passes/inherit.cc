@@ -22,8 +22,10 @@ class Inherit final : public Pass {
     for (int32_t i = 0; i < graph.size(); ++i) {
       if (!graph.Executes(NodeId{i})) continue;
       RETURN_IF_ERROR(Settle(context, plan, NodeId{i}));
-      if (!context.Enabled(Rule::kInherit)) continue;
       for (const NodeId source : graph.node(NodeId{i}).sources) {
+        // What a node changes is where that node is in any case.
+        const bool changed = graph.Root(source) == graph.Root(NodeId{i});
+        if (!changed && !context.Enabled(Rule::kInherit)) continue;
         Assignment& root = plan.assignments[Index(graph.Root(source))];
         if (root.device == kNoDevice) root = {plan.assignments[i].device, Cause::kInheritUser, -1};
       }

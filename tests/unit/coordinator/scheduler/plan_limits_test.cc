@@ -119,6 +119,74 @@ TEST(PlanContext, RefusesWhatIsNoPlan) {
               HasSubstr("cannot be observed"));
 }
 
+// --- Devices in one memory ---
+
+// What an accelerator computes there and what the processor computes there share replicas, and the
+// host's inputs are put there by the processor's stream.
+TEST(SharedMemory, Replicas_AreMadeOnce) {
+  PlanRig rig(
+      {Gpu("gpu"), Accelerator("w0.blas", "w0.cpu", "w0"), Cpu("w0.cpu", "w0"), Cpu("cpu")});
+  const NodeId x = rig.Input("x", kVector);
+  const NodeId a = rig.Named(rig.g.MulMat(rig.Weight("wa", kMatrix, 0), x), "a");
+  const NodeId b = rig.Named(rig.g.Add(a, x), "b");
+  const NodeId c = rig.Named(rig.g.Add(rig.g.Mul(a, x), b), "c");
+  rig.g.MarkOutput(rig.g.Add(a, c));
+  rig.input.pins = {{b, 1}, {c, 2}};
+  ASSERT_OK(rig.Plan());
+  EXPECT_EQ(rig.Copies(), "input x -> gpu 32; tensor a -> w0.blas 32; input x -> w0.blas 32");
+  ExpectCompiles(rig);
+}
+
+// An accelerator that computes nothing does not keep steps from overlapping.
+TEST(SharedMemory, AnIdleAccelerator_DoesNotStopThePipeline) {
+  PlanRig rig({Gpu("gpu0"), Gpu("gpu1"), Accelerator("blas", "cpu"), Cpu("cpu")});
+  const NodeId a = rig.g.MulMat(rig.Weight("wa", kMatrix, 0), rig.Input("x", kVector));
+  rig.g.MarkOutput(rig.g.MulMat(rig.Weight("wb", kMatrix, 1), a));
+  rig.input.options.pipeline = true;
+  ASSERT_OK(rig.Plan());
+  EXPECT_EQ(rig.result().pipeline_refusal, "");
+  EXPECT_EQ(rig.result().copies, 4);
+  ExpectCompiles(rig);
+}
+
+// The refusal to pipeline two products, the second of them on the second device if `split`.
+std::string PipelineRefusal(const std::vector<RigDevice>& devices, bool split) {
+  PlanRig rig(devices);
+  const NodeId a = rig.g.MulMat(rig.Weight("wa", kMatrix, 0), rig.Input("x", kVector));
+  rig.g.MarkOutput(rig.g.MulMat(rig.Weight("wb", kMatrix, split ? 1 : 0), a));
+  rig.input.options.pipeline = true;
+  EXPECT_OK(rig.Plan());
+  EXPECT_EQ(rig.result().copies, rig.result().pipeline_refusal.empty() ? 4 : 1);
+  ExpectCompiles(rig);
+  return rig.result().pipeline_refusal;
+}
+
+TEST(Pipeline, IsRefusedWithTheReason) {
+  EXPECT_EQ(PipelineRefusal({Gpu("gpu0"), Gpu("gpu1"), Cpu("cpu")}, true), "");
+  EXPECT_EQ(PipelineRefusal({Gpu("gpu0"), Cpu("cpu")}, false), "one device computes everything");
+  RigDevice plain = Gpu("gpu1");
+  plain.options.capabilities.events = false;
+  EXPECT_EQ(PipelineRefusal({Gpu("gpu0"), plain, Cpu("cpu")}, true), "gpu1 has no events");
+  plain.options.capabilities.async = false;
+  EXPECT_EQ(PipelineRefusal({Gpu("gpu0"), plain, Cpu("cpu")}, true),
+            "gpu1 has no asynchronous streams");
+}
+
+// A copy of the graph's own reads memory like any other node.
+TEST(Pipeline, IsRefusedWhereADeviceReadsAnothersResult) {
+  RigDevice unified = Gpu("gpu");
+  unified.options.reads_host_memory = true;
+  PlanRig rig({unified, Cpu("cpu")});
+  const NodeId a = rig.g.Scale(rig.Input("x", kVector), 2);
+  const NodeId copied = rig.Named(rig.g.Copy(a, DType::kF32), "copied");
+  rig.g.MarkOutput(copied);
+  rig.input.pins = {{a, 1}, {copied, 0}};
+  rig.input.options.pipeline = true;
+  ASSERT_OK(rig.Plan());
+  EXPECT_EQ(rig.result().pipeline_refusal, "node 2 (copy 'copied') reads memory of another device");
+  ExpectCompiles(rig);
+}
+
 // --- The pipeline of passes ---
 
 class Passes : public testing::Test {

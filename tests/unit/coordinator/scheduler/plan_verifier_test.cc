@@ -88,7 +88,7 @@ TEST_F(VerifyPlan, Replicas) {
   plan_ = good;
   plan_.replicas.push_back(plan_.replicas[1]);
   plan_.splits[1].inputs.push_back(static_cast<int32_t>(plan_.replicas.size()) - 1);
-  EXPECT_THAT(Error(), HasSubstr("'a'): is copied twice to one device"));
+  EXPECT_THAT(Error(), HasSubstr("'a'): is copied twice into one memory"));
   plan_ = good;
   plan_.replicas[2].kind = ReplicaKind::kWeight;  // as if it were staged, and twice the limit
   plan_.replicas[2].bytes = 512;

@@ -1,9 +1,15 @@
 #include "tests/unit/coordinator/scheduler/schedule_fixture.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <deque>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/mutex.h"
+#include "coordinator/scheduler/execution_plan.h"
 #include "coordinator/scheduler/plan_text.h"
 #include "coordinator/scheduler/program_compiler.h"
 #include "gmock/gmock.h"
@@ -11,23 +17,30 @@
 #include "tests/support/random_graph.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/common/program/program_fixture.h"
+#include "tests/unit/coordinator/scheduler/plan_checks.h"
+#include "tests/unit/coordinator/scheduler/plan_oracle.h"
 
 namespace weft {
 namespace {
 
-bool OneIn(Random& random, int n) { return random.Between(0, n - 1) == 0; }
+using Bytes = std::vector<uint8_t>;
 
-FakeDeviceOptions RandomFake(Random& random, int i) {
-  FakeDeviceOptions options;
-  options.name = absl::StrCat("fake", i);
-  options.seed = static_cast<uint64_t>(random.Between(1, 1 << 20));
-  options.offload_batch = OneIn(random, 2) ? random.Between(1, 4) : 0;
-  if (OneIn(random, 3)) options.preferred_batch = {random.Between(1, 3), random.Between(3, 40)};
-  for (int32_t op = 1; op < kOpCount; ++op) {
-    if (OneIn(random, 6)) options.refused_ops.push_back(static_cast<Op>(op));
+void Count(const ExecutionPlan& plan, ScheduleStatistics& statistics) {
+  ++statistics.plans;
+  for (const Assignment& assignment : plan.plan.assignments) {
+    statistics.causes.insert(assignment.cause);
   }
-  if (OneIn(random, 4)) options.refused_dtypes.push_back(DType::kF16);
-  return options;
+  statistics.splits += static_cast<int64_t>(plan.plan.splits.size());
+  for (const Replica& replica : plan.plan.replicas) {
+    statistics.staged += replica.kind >= ReplicaKind::kWeight ? 1 : 0;
+    statistics.experts += replica.kind == ReplicaKind::kExperts ? 1 : 0;
+  }
+  for (const PoolPlan& pool : plan.memory.pools) {
+    statistics.chunks += std::max<int64_t>(static_cast<int64_t>(pool.chunk_bytes.size()) - 1, 0);
+  }
+  statistics.pipelined += plan.copies > 1 ? 1 : 0;
+  statistics.fused += plan.scheduled.fused;
+  statistics.resolved += plan.scheduled.resolved;
 }
 
 // Fills the bound slots from `host`; a leaf that nothing reads has none.
@@ -44,110 +57,185 @@ void Upload(const Graph& graph, HostGraph& host, const BoundSlots& bound) {
   }
 }
 
-// Outputs of F32, byte for byte or to a few roundings.
-void ExpectSame(const std::vector<uint8_t>& got, const std::vector<uint8_t>& want, bool exact) {
-  ASSERT_EQ(got.size(), want.size());
-  if (exact) {
-    EXPECT_TRUE(got == want);
-    return;
+// A program on its devices beside the oracle.
+class Run {
+ public:
+  Run(Random& random, const PlanContext& context, const ExecutionPlan& plan, const Program& program)
+      : random_(random),
+        input_(context.input()),
+        graph_(context.graph()),
+        oracle_(context, plan),
+        bound_(BindForTest(program, input_.devices)) {
+    FillLeafs(random, graph_, oracle_.leafs());
+    Upload(graph_, oracle_.leafs(), bound_);
+    LocalProgramHostOptions options;
+    options.devices = input_.devices;
+    options.observer = [this](int64_t step, int32_t tag, absl::Span<const uint8_t> bytes) {
+      MutexLock lock(mutex_);
+      seen_[{step, tag}] = Bytes(bytes.begin(), bytes.end());
+      return step != stopped_step_ || tag != stopped_tag_;
+    };
+    auto executor = LocalProgramHost::Create(std::move(options));
+    EXPECT_OK(executor);
+    executor_ = *std::move(executor);
+    const auto id = executor_->Install(program);
+    EXPECT_OK(id);
+    const auto instance = executor_->Instantiate(*id, bound_.bindings);
+    EXPECT_OK(instance);
+    if (instance.ok()) instance_ = *instance;
   }
-  double error = 0;
-  double size = 0;
-  for (size_t at = 0; at + sizeof(float) <= got.size(); at += sizeof(float)) {
-    float a = 0;
-    float b = 0;
-    std::memcpy(&a, got.data() + at, sizeof(float));
-    std::memcpy(&b, want.data() + at, sizeof(float));
-    error += (static_cast<double>(a) - b) * (static_cast<double>(a) - b);
-    size += static_cast<double>(b) * b;
+
+  void Steps(int count) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_NO_FATAL_FAILURE(LaunchNext());
+      const bool full = wanted_.size() == static_cast<size_t>(kMaxStepsInFlight);
+      while (!wanted_.empty() && (full || random_.Between(0, 3) == 0)) {
+        ASSERT_NO_FATAL_FAILURE(AwaitOldest());
+        if (wanted_.size() < 2) break;
+      }
+    }
+    while (!wanted_.empty()) ASSERT_NO_FATAL_FAILURE(AwaitOldest());
   }
-  EXPECT_LE(error, 1e-9 * size + 1e-12);
+
+  // The observer ends a step; the next one runs.
+  void Stop(NodeId at, ScheduleStatistics& statistics) {
+    {
+      MutexLock lock(mutex_);
+      stopped_step_ = step_ + 1;
+      stopped_tag_ = Index(at);
+    }
+    ASSERT_NO_FATAL_FAILURE(LaunchNext());
+    EXPECT_EQ(executor_->Await(step_, Soon()).status().code(), absl::StatusCode::kAborted);
+    ASSERT_NO_FATAL_FAILURE(LaunchNext());
+    EXPECT_OK(executor_->Await(step_, Soon()));
+    wanted_.clear();
+    ++statistics.aborted;
+  }
+
+  int64_t seen_count() {
+    MutexLock lock(mutex_);
+    return static_cast<int64_t>(seen_.size());
+  }
+
+ private:
+  struct Wanted {
+    int64_t step = 0;
+    std::vector<Bytes> outputs;
+    std::map<int32_t, Bytes> observed;
+  };
+
+  void NewInputs() {
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      const LeafAttributes* leaf = graph_.leaf(NodeId{i});
+      if (leaf == nullptr || leaf->kind == LeafKind::kWeight || leaf->kind == LeafKind::kCache) {
+        continue;
+      }
+      FillLeaf(random_, graph_, NodeId{i}, oracle_.leafs());
+    }
+  }
+
+  void LaunchNext() {
+    NewInputs();
+    std::vector<Bytes> bytes = InputBytes(graph_, oracle_.leafs());
+    StepInput launch;
+    launch.step = ++step_;
+    launch.inputs = Spans(bytes);
+    launch.table_updates = TableContent(graph_, oracle_.leafs());
+    ASSERT_OK(executor_->Launch(instance_, launch));
+    for (Bytes& input : bytes) std::fill(input.begin(), input.end(), uint8_t{0xFF});  // INV-B13
+    ASSERT_OK(oracle_.Step());
+    ASSERT_EQ(oracle_.Disagreement(), "") << "step " << step_;
+    wanted_.push_back({step_, oracle_.outputs(), {}});
+    for (const NodeId id : input_.options.observed) {
+      const auto value = oracle_.Value(id);
+      ASSERT_TRUE(value.has_value()) << "observed node " << Index(id) << " is not computed";
+      wanted_.back().observed[Index(id)] = *value;
+    }
+  }
+
+  void AwaitOldest() {
+    const Wanted want = std::move(wanted_.front());
+    wanted_.pop_front();
+    ASSERT_OK_AND_ASSIGN(const StepOutput output, executor_->Await(want.step, Soon()));
+    ASSERT_EQ(output.outputs.size(), want.outputs.size());
+    for (size_t i = 0; i < want.outputs.size(); ++i) {
+      ASSERT_TRUE(output.outputs[i] == want.outputs[i]) << "step " << want.step << ", output " << i;
+    }
+    MutexLock lock(mutex_);
+    for (const auto& [tag, bytes] : want.observed) {
+      const auto seen = seen_.find({want.step, tag});
+      ASSERT_TRUE(seen != seen_.end()) << "node " << tag << " was not observed";
+      ASSERT_TRUE(seen->second == bytes) << "step " << want.step << ", observed node " << tag;
+    }
+  }
+
+  Random& random_;
+  const PlanInput& input_;
+  const Graph& graph_;
+  PlanOracle oracle_;
+  const BoundSlots bound_;
+  Mutex mutex_;
+  std::map<std::pair<int64_t, int32_t>, Bytes> seen_ ABSL_GUARDED_BY(mutex_);
+  int64_t stopped_step_ ABSL_GUARDED_BY(mutex_) = -1;
+  int32_t stopped_tag_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<LocalProgramHost> executor_;
+  InstanceId instance_{};
+  int64_t step_ = 0;
+  std::deque<Wanted> wanted_;  // of the steps in flight
+};
+
+// Asks a context for things in an order that no pass asks in.
+void AskAround(Random& random, const PlanContext& context) {
+  for (int i = 0; i < 100 && context.graph().size() > 0; ++i) {
+    const auto d = static_cast<int32_t>(random.Between(0, context.device_count() - 1));
+    const NodeId id{static_cast<int32_t>(random.Between(0, context.graph().size() - 1))};
+    context.Supports(d, id);
+    context.ReadsType(d, context.device(context.device_count() - 1 - d).buffer_type());
+    if (context.graph().Executes(id)) context.Wants(d, id);
+  }
 }
 
-// Whether the device runs a tensor's op and all that write into it.
-bool RunsAllIn(const Device& device, const Graph& graph, NodeId root) {
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    if (!graph.Executes(NodeId{i}) || graph.Root(NodeId{i}) != root) continue;
-    if (!device.Supports(graph, NodeId{i}).ok()) return false;
-  }
-  return true;
+void PlanTwice(Random& random, const PlanContext& context, ExecutionPlan& plan, Program& program) {
+  ASSERT_OK_AND_ASSIGN(plan, MakeExecutionPlan(context, {}));
+  SCOPED_TRACE(PlanText(context, plan));
+  EXPECT_EQ(PlanFault(context, plan), "");
+  ASSERT_OK_AND_ASSIGN(program, CompilePlan(context, plan));
+  ASSERT_OK(VerifyProgram(program));
+  const PlanInput copy = context.input();
+  ASSERT_OK_AND_ASSIGN(const PlanContext other, PlanContext::Create(copy));
+  AskAround(random, other);
+  ASSERT_OK_AND_ASSIGN(const ExecutionPlan again, MakeExecutionPlan(other, {}));
+  EXPECT_TRUE(again.plan == plan.plan);
+  EXPECT_TRUE(again.memory == plan.memory);
+  EXPECT_EQ(PlanText(other, again), PlanText(context, plan));
+  ASSERT_OK_AND_ASSIGN(const Program same, CompilePlan(other, again));
+  EXPECT_TRUE(same == program);
 }
 
 }  // namespace
 
-RandomFleet MakeRandomFleet(Random& random, int fake_count) {
-  RandomFleet fleet;
-  for (int i = 0; i < fake_count; ++i) {
-    fleet.owned.push_back(std::make_unique<FakeDevice>(RandomFake(random, i)));
-  }
-  FakeDeviceOptions options;
-  options.name = "local.cpu0";
-  options.kind = DeviceKind::kCpu;
-  fleet.owned.push_back(std::make_unique<FakeDevice>(std::move(options)));
-  for (const auto& device : fleet.owned) fleet.devices.push_back(device.get());
-  return fleet;
-}
-
-PlanInput MakeRandomInput(Random& random, const Graph& graph, const RandomFleet& fleet) {
-  PlanInput input;
-  input.graph = &graph;
-  input.devices = fleet.devices;
-  input.leafs.resize(graph.nodes().size());
-  input.batch = random.Between(1, 8);
-  input.options.op_offload = OneIn(random, 2);
-  input.options.staged_bytes_limit = random.Between(64, 2048);
-  const auto last = static_cast<int64_t>(fleet.devices.size()) - 1;
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    if (const LeafAttributes* leaf = graph.leaf(NodeId{i})) {
-      if (leaf->kind == LeafKind::kInput || leaf->kind == LeafKind::kPageTable) continue;
-      const bool weight = leaf->kind == LeafKind::kWeight;
-      Device& home = *fleet.devices[OneIn(random, 3) ? last : random.Between(0, last)];
-      // A cache must be where its store can run.
-      Device& safe = weight ? home : *fleet.devices[last];
-      input.leafs[i] = {&safe.buffer_type(), weight ? BufferUsage::kWeights : BufferUsage::kAny};
-    } else if (graph.Executes(NodeId{i}) && graph.Root(NodeId{i}) == NodeId{i} &&
-               OneIn(random, 20)) {
-      const auto d = static_cast<int32_t>(random.Between(0, last));
-      if (RunsAllIn(*fleet.devices[d], graph, NodeId{i})) input.pins.push_back({NodeId{i}, d});
-    }
-  }
-  return input;
-}
-
-void CheckPlanAgainstOracle(Random& random, const Graph& graph, const PlanInput& input, int steps) {
+void CheckPlan(Random& random, const PlanInput& input, ScheduleStatistics& statistics) {
   ASSERT_OK_AND_ASSIGN(const PlanContext context, PlanContext::Create(input));
-  ASSERT_OK_AND_ASSIGN(const ExecutionPlan plan, MakeExecutionPlan(context, {}));
-  SCOPED_TRACE(PlanText(context, plan));
-  ASSERT_OK_AND_ASSIGN(const Program program, CompilePlan(context, plan));
-  ASSERT_OK(VerifyProgram(program));
+  ExecutionPlan plan;
+  Program program;
+  ASSERT_NO_FATAL_FAILURE(PlanTwice(random, context, plan, program));
+  Count(plan, statistics);
+}
 
-  // A fused op and its plain form may round differently.
-  const bool exact = plan.scheduled.fused == 0 && plan.scheduled.resolved == 0;
-  HostGraph host(graph);
-  FillLeafs(random, graph, host);
-  const BoundSlots bound = BindForTest(program, input.devices);
-  Upload(graph, host, bound);
-  LocalProgramHostOptions options;
-  options.devices = input.devices;
-  ASSERT_OK_AND_ASSIGN(const auto executor, LocalProgramHost::Create(std::move(options)));
-  ASSERT_OK_AND_ASSIGN(const ProgramId id, executor->Install(program));
-  ASSERT_OK_AND_ASSIGN(const InstanceId instance, executor->Instantiate(id, bound.bindings));
-  for (int64_t step = 1; step <= steps; ++step) {
-    StepInput launch;
-    launch.step = step;
-    const std::vector<std::vector<uint8_t>> bytes = InputBytes(graph, host);
-    launch.inputs = Spans(bytes);
-    launch.table_updates = TableContent(graph, host);
-    ASSERT_OK(executor->Launch(instance, launch));
-    ASSERT_OK(host.Run());
-    const std::vector<std::vector<uint8_t>> want = OutputBytes(graph, host);
-    ASSERT_OK_AND_ASSIGN(const StepOutput output, executor->Await(step, Soon()));
-    ASSERT_EQ(output.outputs.size(), want.size());
-    for (size_t i = 0; i < want.size(); ++i) {
-      ExpectSame(output.outputs[i], want[i], exact);
-      ASSERT_FALSE(testing::Test::HasFailure()) << "step " << step << ", output " << i;
-    }
-  }
+void CheckPlanAgainstOracle(Random& random, const PlanInput& input, int steps,
+                            ScheduleStatistics& statistics) {
+  ASSERT_OK_AND_ASSIGN(const PlanContext context, PlanContext::Create(input));
+  ExecutionPlan plan;
+  Program program;
+  ASSERT_NO_FATAL_FAILURE(PlanTwice(random, context, plan, program));
+  Count(plan, statistics);
+  SCOPED_TRACE(PlanText(context, plan));
+  Run run(random, context, plan, program);
+  ASSERT_FALSE(testing::Test::HasFailure());
+  ASSERT_NO_FATAL_FAILURE(run.Steps(steps));
+  const std::vector<NodeId>& observed = input.options.observed;
+  if (!observed.empty()) run.Stop(observed[observed.size() / 2], statistics);
+  statistics.observed += run.seen_count();
 }
 
 }  // namespace weft

@@ -1,29 +1,38 @@
-// Plans of random graphs over random devices, run and compared with the oracle.
+// Plans that are made, checked, compiled and run, and compared with the oracle.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
+#include <set>
 
-#include "absl/status/status.h"
 #include "common/base/random.h"
-#include "coordinator/scheduler/execution_plan.h"
-#include "tests/support/fake_device.h"
+#include "coordinator/scheduler/plan.h"
+#include "coordinator/scheduler/plan_input.h"
 
 namespace weft {
 
-// A CPU that runs everything, behind accelerators that do not.
-struct RandomFleet {
-  std::vector<std::unique_ptr<Device>> owned;
-  std::vector<Device*> devices;  // priority order, the CPU last
+// What the plans of a test came to; so that it can tell that it tested something.
+struct ScheduleStatistics {
+  std::set<Cause> causes;  // that placed something
+  int64_t plans = 0;
+  int64_t splits = 0;
+  int64_t staged = 0;     // replicas of weights
+  int64_t experts = 0;    // of these, of used experts only
+  int64_t chunks = 0;     // beyond the first of a pool
+  int64_t pipelined = 0;  // plans whose steps overlap
+  int64_t fused = 0;      // plain nodes that became part of a fused one
+  int64_t resolved = 0;   // fused nodes that became plain ones
+  int64_t observed = 0;   // tensors that an observer saw
+  int64_t aborted = 0;    // steps that it ended
 };
-RandomFleet MakeRandomFleet(Random& random, int fake_count);
 
-// Places for the leafs of `graph`, pins and options. Every leaf that is bound lies on some device.
-PlanInput MakeRandomInput(Random& random, const Graph& graph, const RandomFleet& fleet);
+// Plans `input` twice, with unrelated questions in between, and checks that the plans are equal and
+// without fault, down to a program that VerifyProgram accepts.
+void CheckPlan(Random& random, const PlanInput& input, ScheduleStatistics& statistics);
 
-// Plans, compiles, verifies and runs `steps` steps; the outputs are bit for bit those of the
-// oracle.
-void CheckPlanAgainstOracle(Random& random, const Graph& graph, const PlanInput& input, int steps);
+// The same, and runs `steps` steps on the devices, several in flight, whose inputs differ and are
+// overwritten as soon as they are launched. Outputs and what is observed are bit for bit the
+// oracle's. Ends a step by the observer at last.
+void CheckPlanAgainstOracle(Random& random, const PlanInput& input, int steps,
+                            ScheduleStatistics& statistics);
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 // What stands around the layers: figures, splits, a node's history, devices with their memory, remarks, messages.
 
 const MOST_SPLITS = 60;
+const MOST_IDLE = 6;
 const MEMORY_PARTS = ['weights', 'caches', 'arena', 'crossing', 'workspace'];
 
 // Figures of a plan, with the difference to the options as given.
@@ -92,8 +93,10 @@ function showDevices(element, variant, view, toCapacity) {
   });
   const sum = (device) => device.sizes.reduce((total, size) => total + size, 0);
   const most = Math.max(1, ...parts.map(sum));
-  element.replaceChildren(...data.devices.map((device, d) => {
+  const idle = data.devices.filter((_, d) => sum(parts[d]) === 0).map((device) => device.name);
+  const bars = data.devices.map((device, d) => {
     const used = sum(parts[d]);
+    if (used === 0) return null;
     const capacity = device.memory;
     const whole = toCapacity && capacity > 0 ? Math.max(capacity, used) : most;
     const bar = make('div', { class: `bar d${d}${capacity > 0 && used > capacity ? ' full' : ''}`, 'aria-hidden': 'true' });
@@ -117,8 +120,14 @@ function showDevices(element, variant, view, toCapacity) {
     return make('div', { class: 'device', 'data-device': d },
       make('div', { class: 'device-head' }, deviceChip(d),
            make('span', { class: 'soft' }, `${bytesText(used)}${capacity > 0 ? ` of ${bytesText(capacity)}` : ''}`)),
-      bar, make('div', { class: 'parts' }, text.length > 0 ? text.join(' · ') : 'holds nothing'));
-  }));
+      bar, make('div', { class: 'parts' }, text.join(' · ')));
+  }).filter((bar) => bar !== null);
+  if (idle.length > 0) {
+    const names = idle.length > MOST_IDLE ? `${idle.slice(0, MOST_IDLE).join(', ')} and ${idle.length - MOST_IDLE} more`
+                                          : idle.join(', ');
+    bars.push(make('p', { class: 'parts' }, `Nothing is on ${names}.`));
+  }
+  element.replaceChildren(...bars);
 }
 
 function showRemarks(element, variant, phase) {

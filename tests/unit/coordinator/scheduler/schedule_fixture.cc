@@ -201,8 +201,7 @@ void PlanTwice(Random& random, const PlanContext& context, ExecutionPlan& plan, 
   EXPECT_EQ(PlanFault(context, plan), "");
   ASSERT_OK_AND_ASSIGN(program, CompilePlan(context, plan));
   ASSERT_OK(VerifyProgram(program));
-  const PlanInput copy = context.input();
-  ASSERT_OK_AND_ASSIGN(const PlanContext other, PlanContext::Create(copy));
+  ASSERT_OK_AND_ASSIGN(const PlanContext other, PlanContext::Create(context.input()));
   AskAround(random, other);
   ASSERT_OK_AND_ASSIGN(const ExecutionPlan again, MakeExecutionPlan(other, {}));
   EXPECT_TRUE(again.plan == plan.plan);

@@ -1,0 +1,40 @@
+// The golden plans: models of tests/data/models on six lists of devices. Each case is a file here,
+// which people review like code.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/placement/placement_options.h"
+#include "coordinator/scheduler/execution_plan.h"
+#include "tests/unit/coordinator/scheduler/plan_rig.h"
+
+namespace weft {
+
+struct PlanPhase {
+  int64_t tokens = 1;  // of a step; one of them wants logits
+  // What the plan of this phase must come to; -1: not said.
+  int64_t splits = -1;
+  int64_t processes = 1;
+};
+
+struct PlanCase {
+  std::string name;   // "llama-gqa.gpu": the file is NAME.txt
+  std::string model;  // folder of tests/data/models
+  std::vector<RigDevice> devices;
+  PlacementOptions placement;
+  std::vector<PlanPhase> phases;
+  PlanOptions options;
+};
+std::vector<PlanCase> PlanCases();
+// Aborts if there is none of that name.
+const PlanCase& FindPlanCase(const std::vector<PlanCase>& cases, const std::string& name);
+
+// The plans of all phases, a heading before each. `see` gets each plan; it may be empty.
+using SeePlan = std::function<void(const PlanPhase&, const PlanContext&, const ExecutionPlan&)>;
+absl::StatusOr<std::string> PlanCaseText(const PlanCase& plan_case, const SeePlan& see);
+
+}  // namespace weft

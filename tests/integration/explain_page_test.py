@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import chromium
@@ -240,9 +241,13 @@ class ExplainPage(unittest.TestCase):
     def test_controls_have_names_and_the_page_goes_dark(self):
         page = self.make_page(self.experts, "--inventory", self.rack)
         self.open(page)
-        tree = self.browser.call("Accessibility.getFullAXTree")["nodes"]
         roles = {"button", "radio", "checkbox", "combobox", "gridcell", "link"}
-        controls = [node for node in tree if node.get("role", {}).get("value") in roles and not node["ignored"]]
+        controls = []
+        # The browser fills the tree after the page has loaded.
+        deadline = time.monotonic() + 60
+        while len(controls) <= 30 and time.monotonic() < deadline:
+            tree = self.browser.call("Accessibility.getFullAXTree")["nodes"]
+            controls = [node for node in tree if node.get("role", {}).get("value") in roles and not node["ignored"]]
         self.assertGreater(len(controls), 30)
         unnamed = [node["role"]["value"] for node in controls if not node.get("name", {}).get("value")]
         self.assertEqual(unnamed, [])

@@ -38,8 +38,6 @@ RigDevice Blas() {
   return blas;
 }
 
-std::vector<RigDevice> OneGpu() { return {RealGpu("local.gpu0", "local"), Cpu("local.cpu0")}; }
-
 // A GPU in the processor's memory, which takes prompts and leaves single tokens to the processor.
 std::vector<RigDevice> Unified() {
   RigDevice gpu = Gpu("local.gpu0");
@@ -48,11 +46,6 @@ std::vector<RigDevice> Unified() {
   RigDevice cpu = Cpu("local.cpu0");
   cpu.options.preferred_batch.max = 31;
   return {gpu, cpu};
-}
-
-std::vector<RigDevice> TwoWorkers() {
-  return {RealGpu("w0.gpu0", "w0"), RealGpu("w1.gpu0", "w1"), Cpu("w0.cpu0", "w0"),
-          Cpu("w1.cpu0", "w1"), Cpu("local.cpu0")};
 }
 
 PlacementOptions Layers(int64_t n_gpu_layers) {
@@ -75,6 +68,13 @@ PlacementOptions CacheOnCpu() {
 }
 
 }  // namespace
+
+std::vector<RigDevice> OneGpu() { return {RealGpu("local.gpu0", "local"), Cpu("local.cpu0")}; }
+
+std::vector<RigDevice> TwoWorkers() {
+  return {RealGpu("w0.gpu0", "w0"), RealGpu("w1.gpu0", "w1"), Cpu("w0.cpu0", "w0"),
+          Cpu("w1.cpu0", "w1"), Cpu("local.cpu0")};
+}
 
 std::vector<PlanCase> PlanCases() {
   std::vector<PlanCase> cases;
@@ -113,6 +113,21 @@ const PlanCase& FindPlanCase(const std::vector<PlanCase>& cases, const std::stri
   WEFT_CHECK(false);
 }
 
+absl::Status PlanOnePhase(const Model& model, const PlacedDevices& placed, const PlanPhase& phase,
+                          const PlanOptions& options, const SeePlan& see) {
+  GraphShape shape;
+  shape.tokens = phase.tokens;
+  shape.pages_per_sequence = 32;
+  shape.pages = 33;
+  shape.context = 512;
+  ASSIGN_OR_RETURN(const ModelGraph graph, model.BuildGraph(shape));
+  const PlanInput input = MakePlanInput(graph.graph, placed, phase.tokens, options);
+  ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
+  ASSIGN_OR_RETURN(const ExecutionPlan plan, MakeExecutionPlan(context, {}));
+  see(phase, context, plan);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> PlanCaseText(const PlanCase& plan_case, const SeePlan& see) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<GgufFile> file,
@@ -123,19 +138,14 @@ absl::StatusOr<std::string> PlanCaseText(const PlanCase& plan_case, const SeePla
   placed.devices = rig.input.devices;
   ASSIGN_OR_RETURN(placed.placement, PlaceModel(*model, placed.devices, plan_case.placement));
   std::string text;
-  for (const PlanPhase& phase : plan_case.phases) {
-    GraphShape shape;
-    shape.tokens = phase.tokens;
-    shape.pages_per_sequence = 32;
-    shape.pages = 33;
-    shape.context = 512;
-    ASSIGN_OR_RETURN(const ModelGraph graph, model->BuildGraph(shape));
-    const PlanInput input = MakePlanInput(graph.graph, placed, phase.tokens, plan_case.options);
-    ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
-    ASSIGN_OR_RETURN(const ExecutionPlan plan, MakeExecutionPlan(context, {}));
+  const auto append = [&](const PlanPhase& phase, const PlanContext& context,
+                          const ExecutionPlan& plan) {
     absl::StrAppend(&text, text.empty() ? "" : "\n", "== ", phase.tokens, " tokens\n",
                     PlanText(context, plan));
     if (see) see(phase, context, plan);
+  };
+  for (const PlanPhase& phase : plan_case.phases) {
+    RETURN_IF_ERROR(PlanOnePhase(*model, placed, phase, plan_case.options, append));
   }
   return text;
 }

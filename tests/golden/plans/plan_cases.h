@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/engine/model_plan.h"
+#include "coordinator/models/model.h"
 #include "coordinator/placement/placement_options.h"
 #include "coordinator/scheduler/execution_plan.h"
 #include "tests/unit/coordinator/scheduler/plan_rig.h"
@@ -30,11 +32,21 @@ struct PlanCase {
   PlanOptions options;
 };
 std::vector<PlanCase> PlanCases();
+
+// The device lists of the cases: one GPU beside the coordinator's CPU; a GPU and a CPU on each of
+// two workers, and the coordinator.
+std::vector<RigDevice> OneGpu();
+std::vector<RigDevice> TwoWorkers();
+
 // Aborts if there is none of that name.
 const PlanCase& FindPlanCase(const std::vector<PlanCase>& cases, const std::string& name);
 
-// The plans of all phases, a heading before each. `see` gets each plan; it may be empty.
 using SeePlan = std::function<void(const PlanPhase&, const PlanContext&, const ExecutionPlan&)>;
+// Plans one phase of a model.
+absl::Status PlanOnePhase(const Model& model, const PlacedDevices& placed, const PlanPhase& phase,
+                          const PlanOptions& options, const SeePlan& see);
+
+// The plans of all phases, a heading before each. `see` gets each plan; it may be empty.
 absl::StatusOr<std::string> PlanCaseText(const PlanCase& plan_case, const SeePlan& see);
 
 }  // namespace weft

@@ -194,9 +194,11 @@ class Match {
   std::vector<NodeId> bound_;  // per node of the pattern
 };
 
-class Finder {
+}  // namespace
+
+class FusionFinder::Impl {
  public:
-  Finder(const Graph& graph, absl::Span<const NodeId> nodes, absl::Span<const NodeId> keep)
+  Impl(const Graph& graph, absl::Span<const NodeId> keep)
       : graph_(graph),
         readers_(graph.nodes().size(), 0),
         kept_(graph.nodes().size(), false),
@@ -208,9 +210,22 @@ class Finder {
       if (GetOpInfo(node.op).writes_source) writers_[node.view_root].push_back(NodeId{i});
     }
     for (const NodeId id : keep) kept_[At(id)] = true;
-    for (const NodeId id : nodes) free_[At(id)] = true;
   }
 
+  std::vector<Fusion> Find(absl::Span<const NodeId> nodes,
+                           const std::function<bool(const Node&)>& supports) {
+    for (const NodeId id : nodes) free_[At(id)] = true;
+    std::vector<Fusion> fusions;
+    for (size_t i = nodes.size(); i > 0; --i) {
+      std::optional<Fusion> fusion = EndingIn(nodes[i - 1], supports);
+      if (fusion) fusions.push_back(*std::move(fusion));
+    }
+    for (const NodeId id : nodes) free_[At(id)] = false;
+    std::reverse(fusions.begin(), fusions.end());
+    return fusions;
+  }
+
+ private:
   std::optional<Fusion> EndingIn(NodeId result, const std::function<bool(const Node&)>& supports) {
     if (!free_[At(result)]) return std::nullopt;
     for (Node& fused : Candidates(graph_, result).Take()) {
@@ -222,7 +237,6 @@ class Finder {
     return std::nullopt;
   }
 
- private:
   static size_t At(NodeId id) { return static_cast<size_t>(Index(id)); }
 
   // Those of `parts` (descending) that nothing needs once `fused` is there, ascending; empty if the
@@ -269,23 +283,23 @@ class Finder {
   const Graph& graph_;
   std::vector<int64_t> readers_;  // how many sources of nodes each node is
   std::vector<bool> kept_;
-  std::vector<bool> free_;                         // in the split and in no fusion yet
+  std::vector<bool> free_;                         // in the part and in no fusion yet
   std::map<NodeId, std::vector<NodeId>> writers_;  // per root, ascending
 };
 
-}  // namespace
+FusionFinder::FusionFinder(const Graph& graph, absl::Span<const NodeId> keep)
+    : impl_(std::make_unique<Impl>(graph, keep)) {}
+FusionFinder::~FusionFinder() = default;
+
+std::vector<Fusion> FusionFinder::Find(absl::Span<const NodeId> nodes,
+                                       const std::function<bool(const Node& fused)>& supports) {
+  return impl_->Find(nodes, supports);
+}
 
 std::vector<Fusion> FindFusions(const Graph& graph, absl::Span<const NodeId> nodes,
                                 const std::function<bool(const Node& fused)>& supports,
                                 absl::Span<const NodeId> keep) {
-  Finder finder(graph, nodes, keep);
-  std::vector<Fusion> fusions;
-  for (size_t i = nodes.size(); i > 0; --i) {
-    std::optional<Fusion> fusion = finder.EndingIn(nodes[i - 1], supports);
-    if (fusion) fusions.push_back(*std::move(fusion));
-  }
-  std::reverse(fusions.begin(), fusions.end());
-  return fusions;
+  return FusionFinder(graph, keep).Find(nodes, supports);
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -16,6 +17,24 @@ struct Fusion {
   NodeId result = kNoNode;  // the node whose value it computes
   std::vector<NodeId>
       replaced;  // the nodes that nothing needs any more, in order; `result` is last
+};
+
+// Finds plain forms in parts of one graph, which it looks through once.
+class FusionFinder {
+ public:
+  // `graph` outlives it; `keep`: nodes that must stay.
+  FusionFinder(const Graph& graph, absl::Span<const NodeId> keep);
+  ~FusionFinder();
+  FusionFinder(const FusionFinder&) = delete;
+  FusionFinder& operator=(const FusionFinder&) = delete;
+
+  // As FindFusions; the time is linear in `nodes`.
+  std::vector<Fusion> Find(absl::Span<const NodeId> nodes,
+                           const std::function<bool(const Node& fused)>& supports);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 // Plain forms among `nodes` (those of one split, in graph order) whose fused op `supports` accepts,

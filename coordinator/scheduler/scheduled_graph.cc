@@ -20,6 +20,7 @@ class Rewriter {
       : context_(context),
         plan_(plan),
         graph_(context.graph()),
+        fusion_finder_(graph_, context.input().options.observed),
         original_(graph_.nodes().size(), kNoNode) {}
 
   absl::StatusOr<ScheduledGraph> Run() {
@@ -169,7 +170,7 @@ class Rewriter {
       if (graph_.Executes(NodeId{i})) nodes.push_back(NodeId{i});
     }
     const auto supports = [&](const Node& fused) { return SupportsFused(fused, split.device); };
-    for (Fusion& fusion : FindFusions(graph_, nodes, supports, context_.input().options.observed)) {
+    for (Fusion& fusion : fusion_finder_.Find(nodes, supports)) {
       result_.fused += static_cast<int64_t>(fusion.replaced.size());
       for (const NodeId id : fusion.replaced) fused_away_.insert(id);
       fusions_.emplace(fusion.result, std::move(fusion.fused));
@@ -236,6 +237,7 @@ class Rewriter {
   const PlanContext& context_;
   const Plan& plan_;
   const Graph& graph_;
+  FusionFinder fusion_finder_;
   ScheduledGraph result_;
   std::vector<NodeId> original_;  // by node of the caller's graph
   absl::flat_hash_map<std::pair<NodeId, int32_t>, NodeId> replicas_;  // by source and memory

@@ -19,13 +19,6 @@ absl::Status Annotate(const absl::Status& status, const std::string& path) {
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
-absl::StatusOr<DType> ParseCacheType(const char* flag, const std::string& name) {
-  const std::optional<DType> dtype = DTypeFromName(name);
-  if (dtype) return *dtype;
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, ": unknown type '", name, "'; use f32, f16 or q8_0"));
-}
-
 // A tensor that no graph uses may mean that the model is not what its architecture's name says.
 void WarnOfUnused(const Model& model, Logger& logger) {
   std::vector<std::string> unused = model.weight_table().Unused();
@@ -38,6 +31,13 @@ void WarnOfUnused(const Model& model, Logger& logger) {
 }
 
 }  // namespace
+
+absl::StatusOr<DType> ParseCacheType(const char* flag, const std::string& name) {
+  const std::optional<DType> dtype = DTypeFromName(name);
+  if (dtype) return *dtype;
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": unknown type '", name, "'; use f32, f16 or q8_0"));
+}
 
 LocalSession::~LocalSession() = default;
 

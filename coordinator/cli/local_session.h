@@ -32,6 +32,9 @@ struct ModelFlags {
   bool forbid_replans = false;
 };
 
+// The type that -ctk or -ctv names. Errors: INVALID_ARGUMENT naming the flag.
+absl::StatusOr<DType> ParseCacheType(const char* flag, const std::string& name);
+
 // Rows of logits that the largest step of a command gives.
 enum class StepOutputs : uint8_t { kLast, kAll };
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/program/program_limits.h"
 
 namespace weft {
 namespace {
@@ -22,7 +23,8 @@ std::vector<bool> CrossingNodes(const ScheduledGraph& scheduled) {
 }
 
 // Empty if steps may overlap on these devices, else why not (spec B.11).
-std::string PipelineRefusal(const PlanContext& context, const ScheduledGraph& scheduled) {
+std::string PipelineRefusal(const PlanContext& context, const ScheduledGraph& scheduled,
+                            const std::vector<bool>& crossing) {
   std::vector<bool> used(static_cast<size_t>(context.device_count()));
   for (const ScheduledSplit& split : scheduled.splits) used[split.device] = true;
   if (std::count(used.begin(), used.end(), true) < 2) return "one device computes everything";
@@ -41,7 +43,6 @@ std::string PipelineRefusal(const PlanContext& context, const ScheduledGraph& sc
     }
   }
   const Graph& graph = scheduled.graph;
-  const std::vector<bool> crossing = CrossingNodes(scheduled);
   for (int32_t i = 0; i < graph.size(); ++i) {
     const LeafAttributes* leaf = graph.leaf(NodeId{i});
     if (crossing[i] && leaf != nullptr && leaf->kind != LeafKind::kWeight) {
@@ -61,7 +62,8 @@ std::string PipelineRefusal(const PlanContext& context, const ScheduledGraph& sc
   return "";
 }
 
-absl::Status PlanPools(const PlanContext& context, ExecutionPlan& result) {
+absl::Status PlanPools(const PlanContext& context, const std::vector<bool>& crossing,
+                       ExecutionPlan& result) {
   const ScheduledGraph& scheduled = result.scheduled;
   const int32_t count = context.device_count();
   std::vector<MemoryPool> pools(static_cast<size_t>(2) * count);
@@ -75,7 +77,6 @@ absl::Status PlanPools(const PlanContext& context, ExecutionPlan& result) {
     pool.reuse = false;
     pools[count + d] = std::move(pool);
   }
-  const std::vector<bool> crossing = CrossingNodes(scheduled);
   std::vector<int32_t> pool_of(scheduled.graph.nodes().size(), -1);
   MemoryOptions options;
   options.in_place = context.Enabled(Rule::kInPlace);
@@ -111,11 +112,12 @@ absl::StatusOr<ExecutionPlan> MakeExecutionPlan(const PlanContext& context,
   const PassPipeline pipeline;
   ASSIGN_OR_RETURN(result.passes, pipeline.Run(context, result.plan, options));
   ASSIGN_OR_RETURN(result.scheduled, BuildScheduledGraph(context, result.plan));
+  const std::vector<bool> crossing = CrossingNodes(result.scheduled);
   if (context.input().options.pipeline) {
-    result.pipeline_refusal = PipelineRefusal(context, result.scheduled);
-    result.copies = result.pipeline_refusal.empty() ? 4 : 1;
+    result.pipeline_refusal = PipelineRefusal(context, result.scheduled, crossing);
+    result.copies = result.pipeline_refusal.empty() ? kMaxStepsInFlight : 1;
   }
-  RETURN_IF_ERROR(PlanPools(context, result));
+  RETURN_IF_ERROR(PlanPools(context, crossing, result));
   MeasureWorkspace(context, result);
   return result;
 }

@@ -17,6 +17,11 @@ bool IsHostSideKind(DeviceKind kind) {
 
 }  // namespace
 
+NodeId BaseOf(const Graph& graph, NodeId id) {
+  while (GetOpInfo(graph.node(id).op).is_view) id = graph.node(id).sources[0];
+  return id;
+}
+
 absl::StatusOr<PlanContext> PlanContext::Create(const PlanInput& input) {
   PlanContext context(input);
   RETURN_IF_ERROR(context.Check());
@@ -57,22 +62,18 @@ absl::Status PlanContext::Check() const {
 
 void PlanContext::Describe() {
   absl::flat_hash_map<std::string, int32_t> hosts;
-  absl::flat_hash_map<int32_t, int32_t> cpu_of_host;
   absl::flat_hash_map<const Device*, int32_t> position;
   for (int32_t d = 0; d < device_count(); ++d) {
     host_.push_back(
         hosts.emplace(device(d).host(), static_cast<int32_t>(hosts.size())).first->second);
     position.emplace(&device(d), d);
     host_side_.push_back(IsHostSideKind(device(d).kind()));
-    if (device(d).kind() == DeviceKind::kCpu) cpu_of_host[host_[d]] = d;
     const BatchRange range = static_cast<size_t>(d) < input_->batch_ranges.size()
                                  ? input_->batch_ranges[d]
                                  : device(d).preferred_batch();
     in_batch_.push_back(!Enabled(Rule::kBatch) || range.Contains(input_->batch));
   }
   for (int32_t d = 0; d < device_count(); ++d) {
-    const auto cpu = cpu_of_host.find(host_[d]);
-    host_cpu_.push_back(cpu == cpu_of_host.end() ? last_device() : cpu->second);
     const auto owner = position.find(&device(d).buffer_type().device());
     memory_.push_back(owner == position.end() ? d : owner->second);
   }
@@ -147,11 +148,6 @@ int32_t PlanContext::OwnerOf(const BufferType& type) const {
 
 const LeafPlace& PlanContext::Place(NodeId leaf) const { return input_->leafs[Index(leaf)]; }
 
-NodeId PlanContext::Base(NodeId id) const {
-  while (GetOpInfo(graph().node(id).op).is_view) id = graph().node(id).sources[0];
-  return id;
-}
-
 bool PlanContext::IsWeight(NodeId id) const {
   const NodeId root = graph().Root(id);
   const LeafAttributes* leaf = graph().leaf(root);
@@ -176,15 +172,18 @@ bool PlanContext::Reads(const Plan& plan, int32_t d, NodeId id) const {
   return type != nullptr && ReadsType(d, *type);
 }
 
-bool PlanContext::MayRun(const Plan& plan, int32_t d, NodeId id) const {
-  if (!Supports(d, id)) return false;
-  const Node& node = graph().node(id);
+NodeId PlanContext::RefusedWriter(int32_t d, NodeId id) const {
   const auto writers = writers_.find(id);
-  if (writers != writers_.end()) {
-    for (const NodeId writer : writers->second) {
-      if (!Supports(d, writer)) return false;
-    }
+  if (writers == writers_.end()) return kNoNode;
+  for (const NodeId writer : writers->second) {
+    if (!Supports(d, writer)) return writer;
   }
+  return kNoNode;
+}
+
+bool PlanContext::MayRun(const Plan& plan, int32_t d, NodeId id) const {
+  if (!Supports(d, id) || RefusedWriter(d, id) != kNoNode) return false;
+  const Node& node = graph().node(id);
   if (!GetOpInfo(node.op).writes_source) return true;
   const BufferType* type = MemoryType(plan, node.sources[0]);
   return type == nullptr ? graph().IsLeaf(graph().Root(id)) : ReadsType(d, *type);
@@ -192,13 +191,9 @@ bool PlanContext::MayRun(const Plan& plan, int32_t d, NodeId id) const {
 
 std::string PlanContext::WhyNot(const Plan& plan, int32_t d, NodeId id) const {
   if (!Supports(d, id)) return std::string(Refusal(d, id).message());
-  const auto writers = writers_.find(id);
-  if (writers != writers_.end()) {
-    for (const NodeId writer : writers->second) {
-      if (Supports(d, writer)) continue;
-      return absl::StrCat(NodeText(graph(), writer),
-                          " writes into it: ", Refusal(d, writer).message());
-    }
+  if (const NodeId writer = RefusedWriter(d, id); writer != kNoNode) {
+    return absl::StrCat(NodeText(graph(), writer),
+                        " writes into it: ", Refusal(d, writer).message());
   }
   const BufferType* type = MemoryType(plan, graph().node(id).sources[0]);
   if (type == nullptr) return "what it writes into has no place";

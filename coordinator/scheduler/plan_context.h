@@ -22,6 +22,9 @@ enum class SupportKind : uint8_t {
   kPlain,  // not as the fused op that it is, but by its plain form (common/graph/fusion)
 };
 
+// The tensor whose value a view shows: follows views to the leaf or executed node.
+NodeId BaseOf(const Graph& graph, NodeId id);
+
 // Not thread-safe: answers are remembered. `input` outlives it.
 class PlanContext {
  public:
@@ -41,8 +44,6 @@ class PlanContext {
   bool IsHostSide(int32_t d) const { return host_side_[d]; }
   bool SameHost(int32_t a, int32_t b) const { return host_[a] == host_[b]; }
   int32_t HostIndex(int32_t d) const { return host_[d]; }
-  // The last CPU of that device's machine, or the last device.
-  int32_t HostCpu(int32_t d) const { return host_cpu_[d]; }
   // The position of the device that owns the memory where d's results lie.
   int32_t MemoryOf(int32_t d) const { return memory_[d]; }
   bool InBatch(int32_t d) const { return in_batch_[d]; }
@@ -59,8 +60,7 @@ class PlanContext {
 
   // --- The graph ---
   const LeafPlace& Place(NodeId leaf) const;
-  // The tensor whose value a view shows: follows views to the leaf or executed node.
-  NodeId Base(NodeId id) const;
+  NodeId Base(NodeId id) const { return BaseOf(graph(), id); }
   bool IsWeight(NodeId id) const;      // or a view of one
   bool IsHostFilled(NodeId id) const;  // an input, a page table, or a view of such
   // The memory that `id` lies in under `plan`; null while that is open.
@@ -83,12 +83,13 @@ class PlanContext {
   absl::Status Check() const;
   void Describe();
   SupportKind AskSupport(int32_t d, NodeId id) const;
+  // The first op that writes into the result of `id` and that d cannot run, or kNoNode.
+  NodeId RefusedWriter(int32_t d, NodeId id) const;
 
   const PlanInput* input_;
   std::vector<bool> host_side_;
   std::vector<bool> in_batch_;
   std::vector<int32_t> host_;
-  std::vector<int32_t> host_cpu_;
   std::vector<int32_t> memory_;
   std::vector<std::vector<NodeId>> weight_users_;             // per node; empty but for weights
   absl::flat_hash_map<NodeId, std::vector<NodeId>> writers_;  // by the computed tensor they change

@@ -117,7 +117,7 @@ class Orderer {
   // the host on another device.
   void NeedValue(NodeId id, int32_t s) {
     const Graph& graph = scheduled_.graph;
-    while (GetOpInfo(graph.node(id).op).is_view) id = graph.node(id).sources[0];
+    id = BaseOf(graph, id);
     if (IsWeight(id)) return;
     const int32_t split = scheduled_.split_of[Index(id)];
     const int32_t maker = scheduled_.devices[Index(id)];
@@ -152,8 +152,7 @@ class Orderer {
   // An output is fetched by the stream of the device whose memory holds it.
   void FetchOutput(NodeId output) {
     const Graph& graph = scheduled_.graph;
-    NodeId base = output;
-    while (GetOpInfo(graph.node(base).op).is_view) base = graph.node(base).sources[0];
+    const NodeId base = BaseOf(graph, output);
     const int32_t split = scheduled_.split_of[Index(base)];
     const int32_t home = context_.MemoryOf(scheduled_.devices[Index(graph.Root(base))]);
     if (split < 0 || scheduled_.splits[split].device == home) return;

@@ -37,13 +37,6 @@ struct ExplainFlags {
   ExplainTextOptions text;
 };
 
-absl::StatusOr<DType> ParseCacheType(const char* flag, const std::string& name) {
-  const std::optional<DType> dtype = DTypeFromName(name);
-  if (dtype) return *dtype;
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, ": unknown type '", name, "'; use f32, f16 or q8_0"));
-}
-
 struct ExplainedDevices {
   LocalDevices local;
   std::optional<Inventory> inventory;

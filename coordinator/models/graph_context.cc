@@ -63,9 +63,14 @@ NodeId GraphContext::CachePages(int64_t layer, bool is_value) {
   return kNoNode;
 }
 
-NodeId GraphContext::Linear(NodeId weight, NodeId bias, NodeId x) {
-  const NodeId product = builder_.MulMat(weight, x);
+NodeId GraphContext::Linear(std::string_view name, NodeId x) {
+  const NodeId product = builder_.MulMat(Weight(absl::StrCat(AbslView(name), ".weight")), x);
+  const NodeId bias = Weight(absl::StrCat(AbslView(name), ".bias"));
   return bias == kNoNode ? product : builder_.Add(product, bias);
+}
+
+NodeId GraphContext::LayerLinear(int64_t layer, std::string_view name, NodeId x) {
+  return Linear(absl::StrCat("blk.", layer, ".", AbslView(name)), x);
 }
 
 }  // namespace weft

@@ -28,7 +28,8 @@ class GraphContext {
   const Hyperparameters& model() const { return model_; }
   const GraphShape& shape() const { return shape_; }
 
-  // Leafs are made on first use. A weight that the table lacks is kNoNode.
+  // Leafs are made on first use, so two of these in one call's arguments would number the graph as
+  // the compiler likes: name them first. A weight that the table lacks is kNoNode.
   NodeId Weight(std::string_view name);
   // "blk.<layer>.<suffix>"
   NodeId LayerWeight(int64_t layer, std::string_view suffix);
@@ -38,8 +39,11 @@ class GraphContext {
   NodeId KeyPages(int64_t layer) { return CachePages(layer, false); }
   NodeId ValuePages(int64_t layer) { return CachePages(layer, true); }
 
-  // Weight product with an optional bias: weight [k, m], x [k, ...] -> [m, ...].
-  NodeId Linear(NodeId weight, NodeId bias, NodeId x);
+  // Product with "<name>.weight" [k, m], and "<name>.bias" added where there is one:
+  // x [k, ...] -> [m, ...].
+  NodeId Linear(std::string_view name, NodeId x);
+  // "blk.<layer>.<name>"
+  NodeId LayerLinear(int64_t layer, std::string_view name, NodeId x);
 
  private:
   NodeId CachePages(int64_t layer, bool is_value);

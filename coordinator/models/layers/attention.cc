@@ -28,10 +28,8 @@ QueryKeyValue Project(GraphContext& context, int64_t layer, NodeId h) {
   const int64_t tokens = context.shape().tokens;
   const int64_t n_head = model.n_head[layer];
   const int64_t n_head_kv = model.n_head_kv[layer];
-  const NodeId fused_weight = context.LayerWeight(layer, "attn_qkv.weight");
-  if (fused_weight != kNoNode) {
-    const NodeId fused =
-        context.Linear(fused_weight, context.LayerWeight(layer, "attn_qkv.bias"), h);
+  if (context.LayerWeight(layer, "attn_qkv.weight") != kNoNode) {
+    const NodeId fused = context.LayerLinear(layer, "attn_qkv", h);
     const int64_t queries = n_head * model.key_head;
     const int64_t keys = n_head_kv * model.key_head;
     return {FusedPart(context, fused, 0, model.key_head, n_head),
@@ -39,10 +37,7 @@ QueryKeyValue Project(GraphContext& context, int64_t layer, NodeId h) {
             FusedPart(context, fused, queries + keys, model.value_head, n_head_kv)};
   }
   const auto heads = [&](const char* name, int64_t head, int64_t count) {
-    const NodeId product =
-        context.Linear(context.LayerWeight(layer, absl::StrCat(name, ".weight")),
-                       context.LayerWeight(layer, absl::StrCat(name, ".bias")), h);
-    return g.Reshape(product, {head, count, tokens, 1});
+    return g.Reshape(context.LayerLinear(layer, name, h), {head, count, tokens, 1});
   };
   return {heads("attn_q", model.key_head, n_head), heads("attn_k", model.key_head, n_head_kv),
           heads("attn_v", model.value_head, n_head_kv)};
@@ -68,13 +63,13 @@ NodeId SelfAttention(GraphContext& context, int64_t layer, NodeId h, bool store_
   const NodeId query = g.Rope(x.query, positions, factors, model.rope);
   PagedAttentionAttributes attributes;
   attributes.scale = model.attention_scale;
-  const NodeId heads = g.PagedAttention(query, key_pages, value_pages, context.PageTable(),
-                                        context.Input(ModelInput::kSequences), positions, kNoNode,
-                                        kNoNode, attributes);
+  const NodeId table = context.PageTable();
+  const NodeId sequences = context.Input(ModelInput::kSequences);
+  const NodeId heads = g.PagedAttention(query, key_pages, value_pages, table, sequences, positions,
+                                        kNoNode, kNoNode, attributes);
   const NodeId joined =
       g.Reshape(heads, {model.value_head * model.n_head[layer], context.shape().tokens, 1, 1});
-  return context.Linear(context.LayerWeight(layer, "attn_output.weight"),
-                        context.LayerWeight(layer, "attn_output.bias"), joined);
+  return context.LayerLinear(layer, "attn_output", joined);
 }
 
 absl::Status DeclareAttention(const Hyperparameters& model, int32_t layer, WeightTable& weights) {

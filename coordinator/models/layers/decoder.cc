@@ -27,9 +27,8 @@ NodeId BuildDecoder(GraphContext& context) {
   const Hyperparameters& model = context.model();
   const GraphShape& shape = context.shape();
   NodeId positions = context.Input(ModelInput::kPositions);
-  NodeId x =
-      g.Name(g.GetRows(context.Weight("token_embd.weight"), context.Input(ModelInput::kTokens)),
-             "embedding");
+  const NodeId tokens = context.Input(ModelInput::kTokens);
+  NodeId x = g.Name(g.GetRows(context.Weight("token_embd.weight"), tokens), "embedding");
   for (int64_t layer = 0; layer < model.n_layer; ++layer) {
     g.set_layer(static_cast<int32_t>(layer));
     const bool last = layer + 1 == model.n_layer;
@@ -51,8 +50,7 @@ NodeId BuildDecoder(GraphContext& context) {
   }
   g.set_layer(-1);
   const NodeId y = g.RmsNorm(x, context.Weight("output_norm.weight"), model.rms_epsilon);
-  return g.Name(context.Linear(context.Weight("output.weight"), context.Weight("output.bias"), y),
-                "logits");
+  return g.Name(context.Linear("output", y), "logits");
 }
 
 absl::Status DeclareDecoder(const Hyperparameters& model, WeightTable& weights) {

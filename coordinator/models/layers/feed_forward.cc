@@ -60,13 +60,9 @@ NodeId ExpertHidden(GraphContext& context, int64_t layer, NodeId column, NodeId 
 }  // namespace
 
 NodeId DenseFeedForward(GraphContext& context, int64_t layer, NodeId h) {
-  const auto linear = [&](const char* name, NodeId x) {
-    return context.Linear(context.LayerWeight(layer, absl::StrCat(name, ".weight")),
-                          context.LayerWeight(layer, absl::StrCat(name, ".bias")), x);
-  };
-  const NodeId gate = linear("ffn_gate", h);
-  const NodeId up = linear("ffn_up", h);
-  return linear("ffn_down", context.builder().Swiglu(gate, up));
+  const NodeId gate = context.LayerLinear(layer, "ffn_gate", h);
+  const NodeId up = context.LayerLinear(layer, "ffn_up", h);
+  return context.LayerLinear(layer, "ffn_down", context.builder().Swiglu(gate, up));
 }
 
 NodeId ExpertFeedForward(GraphContext& context, int64_t layer, NodeId h, NodeId positions) {
@@ -81,8 +77,8 @@ NodeId ExpertFeedForward(GraphContext& context, int64_t layer, NodeId h, NodeId 
   const NodeId ids = g.TopK(probabilities, static_cast<int32_t>(model.n_expert_used), positions);
   const NodeId weights = ExpertWeights(context, logits, probabilities, ids);
   const NodeId column = g.Reshape(h, {model.n_embd, 1, tokens, 1});
-  const NodeId down = g.MulMatId(context.LayerWeight(layer, "ffn_down_exps.weight"),
-                                 ExpertHidden(context, layer, column, ids), ids);
+  const NodeId hidden = ExpertHidden(context, layer, column, ids);
+  const NodeId down = g.MulMatId(context.LayerWeight(layer, "ffn_down_exps.weight"), hidden, ids);
   return SumChosen(context, g.Mul(down, weights));
 }
 

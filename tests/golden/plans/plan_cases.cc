@@ -1,6 +1,7 @@
 #include "tests/golden/plans/plan_cases.h"
 
 #include <memory>
+#include <ostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -104,6 +105,8 @@ std::vector<PlanCase> PlanCases() {
   add("qwen2", "unified", Unified(), Layers(0), {{64}, {1, 1}});
   return cases;
 }
+
+void PrintTo(const PlanCase& plan_case, std::ostream* out) { *out << plan_case.name; }
 
 const PlanCase& FindPlanCase(const std::vector<PlanCase>& cases, const std::string& name) {
   for (const PlanCase& plan_case : cases) {

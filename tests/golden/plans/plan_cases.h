@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct PlanCase {
   PlanOptions options;
 };
 std::vector<PlanCase> PlanCases();
+// For gtest.
+void PrintTo(const PlanCase& plan_case, std::ostream* out);
 
 // The device lists of the cases: one GPU beside the coordinator's CPU; a GPU and a CPU on each of
 // two workers, and the coordinator.

@@ -104,7 +104,7 @@ std::vector<RuleRow> Rows() {
       {Rule::kExemptAttention, "", SinksOnTheCpu, "  paged_attention 'attended' 2.sup\n",
        "  paged_attention 'attended' 1.wgt5\n"},
       {Rule::kOffload, "llama-gqa.offload", nullptr, "  mul_mat '%7' 1.off\n", ""},
-      {Rule::kBatch, "qwen2.unified", nullptr, "  mul_mat '%8' 1.bat\n", ""},
+      {Rule::kBatch, "qwen2.unified", nullptr, "  mul_mat '%7' 1.bat\n", ""},
       // Without the rule the sum that ends a stage goes to the next one, which needs two tensors.
       {Rule::kSweepForward, "llama-gqa.workers", nullptr, "",
        "  < tensor 'attention.1' 192 bytes from w0.gpu0\n"},

@@ -26,6 +26,7 @@ constexpr std::array<RuleRow, kRuleCount> kRows = {{
     {Rule::kSweepAllForward, "sweep-all-forward"},
     {Rule::kSweepAllBackward, "sweep-all-backward"},
     {Rule::kHostStops, "host-stops"},
+    {Rule::kLayerHost, "layer-host"},
     {Rule::kGuess, "guess"},
     {Rule::kTieHost, "tie-host"},
     {Rule::kUpgrade, "upgrade"},

@@ -24,6 +24,7 @@ enum class Rule : uint8_t {
   kSweepAllForward,  // then every device does, processors too
   kSweepAllBackward,
   kHostStops,     // a processor's node ends the first two sweeps
+  kLayerHost,     // no sweep takes a device into a layer that other machines hold
   kGuess,         // what is left goes where most sources can be read
   kTieHost,       // ties go to the machine that holds the sources
   kUpgrade,       // a device before this one with the same memory takes its nodes
@@ -35,7 +36,7 @@ enum class Rule : uint8_t {
   kFuse,          // plain ops become fused ones
   kInPlace,       // results may take over the memory of a source
 };
-inline constexpr int kRuleCount = 22;
+inline constexpr int kRuleCount = 23;
 
 // "offload", "sweep-forward", ...
 std::string_view RuleName(Rule rule);

@@ -35,7 +35,8 @@ class UpgradeOrGuess final : public Pass {
       if (!context.MayRun(plan, d, id)) continue;
       const auto& sources = context.graph().node(id).sources;
       const bool reads_all = std::all_of(sources.begin(), sources.end(), [&](NodeId source) {
-        return context.Reads(plan, d, source);
+        // The host fills an input on every device that reads it.
+        return context.IsHostFilled(source) || context.Reads(plan, d, source);
       });
       if (!reads_all) continue;
       assignment = {d, Cause::kUpgrade, -1};
@@ -51,7 +52,7 @@ class UpgradeOrGuess final : public Pass {
       if (!context.MayRun(plan, d, id)) continue;
       int64_t count = 0;
       for (const NodeId source : context.graph().node(id).sources) {
-        count += context.Reads(plan, d, source) ? 1 : 0;
+        count += !context.IsHostFilled(source) && context.Reads(plan, d, source) ? 1 : 0;
       }
       // Sources, then a device that takes this batch, then the machine that holds the sources.
       const int64_t score = 4 * count + (context.InBatch(d) ? 2 : 0) +

@@ -99,6 +99,8 @@ std::vector<PlanCase> PlanCases() {
     cases.back().options.staged_bytes_limit = 1 << 16;
   }
   add("qwen3moe", "experts", OneGpu(), ExpertsOnCpu(), {{64}, {1}});
+  // Experts on each worker's CPU; what ends the first worker's last layer stays on that worker.
+  add("qwen3moe", "worker_experts", TwoWorkers(), ExpertsOnCpu(), {{64, -1, 2}, {1, -1, 2}});
   add("llama-f16", "accel", {Blas(), Cpu("local.cpu0")}, {}, {{64}, {1, 1}});
   add("qwen2", "gpu", OneGpu(), {}, {{1, 2}});
   add("qwen2", "kv_on_cpu", OneGpu(), CacheOnCpu(), {{1}});

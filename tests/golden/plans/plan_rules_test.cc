@@ -60,6 +60,12 @@ void RefusedByTheGpu(PlanRig& rig) {
   rig.g.MarkOutput(rig.Named(rig.g.Make(Op::kArgMax, {}, {OnGpu(rig)}), "best"));
 }
 
+// Stays with the GPU that made its source.
+void BetweenGpus(PlanRig& rig) {
+  const NodeId between = rig.Named(rig.g.Scale(OnGpu(rig), 2), "between");
+  rig.g.MarkOutput(rig.g.MulMat(rig.Weight("far", kMatrix, kFarGpu), between));
+}
+
 void ProductOfActivations(PlanRig& rig) {
   const NodeId a = rig.g.Add(rig.Input("x", kMatrix), rig.Weight("b", kVector, kCpu));
   rig.g.MarkOutput(rig.Named(rig.g.MulMat(a, a), "product"));
@@ -105,15 +111,18 @@ std::vector<RuleRow> Rows() {
        "  paged_attention 'attended' 1.wgt5\n"},
       {Rule::kOffload, "llama-gqa.offload", nullptr, "  mul_mat '%7' 1.off\n", ""},
       {Rule::kBatch, "qwen2.unified", nullptr, "  mul_mat '%7' 1.bat\n", ""},
-      // Without the rule the sum that ends a stage goes to the next one, which needs two tensors.
-      {Rule::kSweepForward, "llama-gqa.workers", nullptr, "",
-       "  < tensor 'attention.1' 192 bytes from w0.gpu0\n"},
+      {Rule::kSweepForward, "", BetweenGpus, "  < tensor 'between' 256 bytes from gpu\n",
+       "  < tensor 'on_gpu' 256 bytes from gpu\n"},
       {Rule::kSweepBackward, "llama-gqa.half", nullptr,
        "  < tensor 'attention.0' 192 bytes from local.cpu0\n", ""},
       {Rule::kSweepAllForward, "llama-f16.accel", nullptr, "", "  rope '%21' 3.best\n"},
       {Rule::kSweepAllBackward, "llama-f16.accel", nullptr, "", "  add 'attention.0' 3.best\n"},
       {Rule::kHostStops, "llama-gqa.half", nullptr,
        "  < tensor 'attention.0' 192 bytes from local.cpu0\n", ""},
+      // The sum that ends the last layer of a worker would go to the next one, which needs three.
+      {Rule::kLayerHost, "qwen3moe.worker_experts", nullptr,
+       "  < tensor 'layer.1' 192 bytes from w0.cpu0\n",
+       "  < tensor '%113' 384 bytes from w0.cpu0\n"},
       {Rule::kGuess, "llama-f16.accel", nullptr, "  glu '%35' 3.best\n", "  glu '%35' 4.any\n"},
       {Rule::kTieHost, "", RefusedByTheGpu, "split 1 on cpu\n", "split 1 on w0.gpu\n"},
       {Rule::kUpgrade, "", ProductOfActivations, "  mul_mat 'product' 3.upg\n",

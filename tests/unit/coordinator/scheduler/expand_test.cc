@@ -6,15 +6,15 @@
 namespace weft {
 namespace {
 
-// A chain over "gpu" and "cpu": 'g' and 'c' are products with a weight there, 's' is a silu and 'a'
-// a scale, both free.
+// A chain over "gpu" and "cpu" that begins in the processor's memory: 'g' and 'c' are products with
+// a weight there, 's' is a silu and 'a' a scale, both free.
 class Chain {
  public:
   explicit Chain(const std::string& ops, const std::vector<RigDevice>& devices = Pair(),
                  const std::vector<Rule>& disabled = {})
       : rig_(devices) {
     const auto last = static_cast<int32_t>(devices.size()) - 1;
-    NodeId at = rig_.Input("x", {8, 1, 1, 1});
+    NodeId at = rig_.Cache("x", {8, 1, 1, 1}, last);
     for (const char op : ops) {
       if (op == 's') {
         at = rig_.g.Unary(at, UnaryKind::kSilu);
@@ -110,6 +110,44 @@ TEST(Expand, TheNearestAcceleratorSpreads) {
   ASSERT_OK(rig.Plan());
   EXPECT_EQ(rig.At(b), "gpu0 2.sup");
   EXPECT_EQ(rig.At(d), "gpu1 2.sup");
+}
+
+// Two layers of two machines: the last sum of the first reads two tensors and hands one on.
+TEST(Expand, AMachine_StaysOutOfLayersOfOthers) {
+  for (const bool rule : {true, false}) {
+    SCOPED_TRACE(rule);
+    PlanRig rig({Gpu("w1.gpu", "w1"), Cpu("w0.cpu", "w0"), Cpu("w1.cpu", "w1"), Cpu("cpu")});
+    rig.g.set_layer(0);
+    const NodeId a = rig.Named(
+        rig.g.MulMat(rig.Weight("a", {8, 8, 1, 1}, 1), rig.Input("x", {8, 1, 1, 1})), "a");
+    const NodeId b = rig.Named(rig.g.MulMat(rig.Weight("b", {8, 8, 1, 1}, 1), a), "b");
+    const NodeId sum = rig.Named(rig.g.Add(a, b), "sum");
+    rig.g.set_layer(1);
+    const NodeId free = rig.Named(rig.g.Scale(sum, 2), "free");
+    const NodeId c = rig.Named(rig.g.MulMat(rig.Weight("c", {8, 8, 1, 1}, 0), free), "c");
+    // Of no layer, and of one of which nothing is fixed.
+    rig.g.set_layer(-1);
+    const NodeId d = rig.Named(rig.g.Scale(c, 2), "d");
+    rig.g.set_layer(2);
+    rig.g.MarkOutput(rig.Named(rig.g.Scale(d, 2), "e"));
+    if (!rule) rig.input.options.disabled.Add(Rule::kLayerHost);
+    ASSERT_OK(rig.Plan());
+    EXPECT_EQ(rig.Splits(), rule ? "w0.cpu [input x]: a b sum; w1.gpu [tensor sum]: free c d e"
+                                 : "w0.cpu [input x]: a b; w1.gpu [tensor a, tensor b]: sum free "
+                                   "c d e");
+  }
+}
+
+// Both machines hold a part of the layer.
+TEST(Expand, AMachine_SpreadsInALayerThatItHoldsPartOf) {
+  PlanRig rig({Gpu("w1.gpu", "w1"), Cpu("w0.cpu", "w0"), Cpu("cpu")});
+  rig.g.set_layer(0);
+  const NodeId a =
+      rig.Named(rig.g.MulMat(rig.Weight("a", {8, 8, 1, 1}, 1), rig.Input("x", {8, 1, 1, 1})), "a");
+  const NodeId b = rig.Named(rig.g.Scale(a, 2), "b");
+  rig.g.MarkOutput(rig.Named(rig.g.MulMat(rig.Weight("c", {8, 8, 1, 1}, 0), b), "c"));
+  ASSERT_OK(rig.Plan());
+  EXPECT_EQ(rig.Splits(), "w0.cpu [input x]: a; w1.gpu [tensor a]: b c");
 }
 
 TEST(Expand, PinsSpreadToo) {

@@ -93,6 +93,17 @@ TEST(Upgrade, OnlyWhereItReadsEverySource) {
   EXPECT_EQ(rig.At(mixed), "cpu 2.sup");
 }
 
+// The host fills inputs where they are read, also beside another processor than the last.
+TEST(Upgrade, InputsAreReadAnywhere) {
+  PlanRig rig({Accelerator("w0.blas", "w0.cpu", "w0"), Cpu("w0.cpu", "w0"), Cpu("cpu")});
+  const NodeId seed = rig.g.Scale(rig.Cache("c", kMatrix, 1), 2);
+  const NodeId product = rig.g.MulMat(seed, rig.Input("x", kMatrix));
+  rig.g.MarkOutput(product);
+  rig.input.pins = {{seed, 1}};
+  ASSERT_OK(rig.Plan());
+  EXPECT_EQ(rig.At(product), "w0.blas 3.upg");
+}
+
 // A result that is written into later goes where the writer runs too.
 TEST(Upgrade, NotAwayFromWhatWritesIntoTheResult) {
   PlanRig rig({Blas(), Cpu("cpu")});
@@ -113,17 +124,28 @@ RigDevice Refusing(RigDevice device, std::vector<Op> ops) {
 }
 
 TEST(Guess, MostReadableSources) {
-  // gpu1 reads the processor's memory, so it reads both sources.
   RigDevice gpu1 = Gpu("gpu1");
   gpu1.options.reads_host_memory = true;
-  PlanRig rig(
-      {Refusing(Gpu("gpu0"), {Op::kConcat}), gpu1, Refusing(Cpu("w0.cpu", "w0"), {}), Cpu("cpu")});
+  PlanRig rig({Refusing(Gpu("gpu0"), {Op::kConcat}), Gpu("gpu2"), gpu1, Cpu("cpu")});
   const NodeId a = rig.g.MulMat(rig.Weight("a", kMatrix, 0), rig.Input("x", kVector));
-  const NodeId joined = rig.g.Concat(a, rig.Input("y", kVector), 1);
+  const NodeId joined = rig.g.Concat(a, rig.Cache("y", kVector, 3), 1);
   rig.g.MarkOutput(joined);
   ASSERT_OK(rig.Plan());
-  // gpu1 and cpu read one source each; on w0 none can be read.
+  // gpu1 and cpu read one source each, gpu2 none.
   EXPECT_EQ(rig.At(joined), "gpu1 3.best");
+}
+
+// An input is no reason to leave the machine that holds the rest.
+TEST(Guess, InputsDoNotCount) {
+  PlanRig rig({Refusing(Gpu("w0.gpu", "w0"), {Op::kRope}), Cpu("w0.cpu", "w0"), Cpu("cpu")});
+  const NodeId q = rig.g.Reshape(rig.g.MulMat(rig.Weight("q", kMatrix, 0), rig.Input("x", kMatrix)),
+                                 {8, 1, 8, 1});
+  RopeAttributes rope;
+  rope.dimensions = 8;
+  const NodeId turned = rig.g.Rope(q, rig.Input("positions", kVector, DType::kI32), kNoNode, rope);
+  rig.g.MarkOutput(turned);
+  ASSERT_OK(rig.Plan());
+  EXPECT_EQ(rig.At(turned), "w0.cpu 3.best");
 }
 
 TEST(Guess, Ties_GoToTheMachineThatHoldsTheSources) {
@@ -163,7 +185,7 @@ TEST(Guess, NothingReadable_TheFirstThatRunsIt) {
 
 TEST(Guess, RuleOff_TheFirstThatRunsIt) {
   PlanRig rig({Gpu("gpu"), Cpu("cpu")});
-  const NodeId a = rig.g.Scale(rig.Input("x", kVector), 2);
+  const NodeId a = rig.g.Scale(rig.Cache("x", kVector, 1), 2);
   rig.g.MarkOutput(a);
   ASSERT_OK(rig.Plan());
   EXPECT_EQ(rig.At(a), "cpu 3.best");

@@ -94,6 +94,7 @@ DeviceCapabilities CpuDevice::capabilities() const {
 }
 
 Support CpuDevice::Supports(const Graph& graph, NodeId id) const {
+  RETURN_IF_ERROR(CheckRunsOnDevice(graph, id));
   const cpu::OpRow* row = cpu::OpRowOf(graph.node(id).op);
   if (row == nullptr) return absl::OkStatus();
   const reference::Operands operands = reference::OperandsOf(graph, id);

@@ -49,16 +49,17 @@ constexpr std::array<OpRow, kOpCount> kRows = {{
     {Op::kPagedAttention, RunPagedAttention, PagedAttentionWorkspace, PagedAttentionSupport},
     {Op::kSsmConv, RunReference, nullptr, nullptr},
     {Op::kGatedDeltaNet, RunReference, nullptr, nullptr},
+    {Op::kReceive, nullptr, nullptr, nullptr},
 }};
 
 constexpr bool RowsMatchEnum() {
   for (int i = 0; i < kOpCount; ++i) {
-    const bool executes = i > static_cast<int>(Op::kTranspose);
-    if (static_cast<int>(kRows[i].op) != i || (kRows[i].run != nullptr) != executes) return false;
+    const bool runs = RunsOnDevice(static_cast<Op>(i));
+    if (static_cast<int>(kRows[i].op) != i || (kRows[i].run != nullptr) != runs) return false;
   }
   return true;
 }
-static_assert(RowsMatchEnum(), "every op that executes has a function, in enumerator order");
+static_assert(RowsMatchEnum(), "every op that devices run has a function, in enumerator order");
 
 }  // namespace
 

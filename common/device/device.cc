@@ -27,6 +27,12 @@ Support CannotRead(const Device& device, const BufferType& type) {
              : ""));
 }
 
+Support CheckRunsOnDevice(const Graph& graph, NodeId id) {
+  const Op op = graph.node(id).op;
+  if (RunsOnDevice(op) || !graph.Executes(id)) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("no device computes ", AbslView(OpName(op))));
+}
+
 int64_t OffloadBatch(const Graph& graph, NodeId id) {
   const TensorLayout& layout = graph.layout(id);
   switch (graph.node(id).op) {

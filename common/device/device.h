@@ -123,6 +123,9 @@ inline constexpr int64_t kDefaultOffloadBatch = 32;
 // The answer of a device that cannot use that memory, naming both, the packing and who reads it.
 Support CannotRead(const Device& device, const BufferType& type);
 
+// UNIMPLEMENTED for nodes that execute, but on no device (RunsOnDevice).
+Support CheckRunsOnDevice(const Graph& graph, NodeId id);
+
 // The batch of a node for that question: the columns of a product, tokens of a product by expert
 // and of rope, 0 for get_rows (never), else rows of the result (spec A.3).
 int64_t OffloadBatch(const Graph& graph, NodeId id);

@@ -99,6 +99,7 @@ BufferType& NullDevice::buffer_type() {
 }
 
 Support NullDevice::Supports(const Graph& graph, NodeId id) const {
+  RETURN_IF_ERROR(CheckRunsOnDevice(graph, id));
   return options_.supports ? options_.supports(graph, id) : absl::OkStatus();
 }
 

@@ -49,7 +49,7 @@ class Graph {
   const LeafAttributes* leaf(NodeId id) const {
     return std::get_if<LeafAttributes>(&node(id).attributes);
   }
-  // True for nodes that a device executes (neither leafs nor views).
+  // True for nodes that a step executes (neither leafs nor views), on a device or by a command.
   bool Executes(NodeId id) const { return !IsLeaf(id) && !GetOpInfo(node(id).op).is_view; }
 
   // Layouts of the sources of `id`, in order.

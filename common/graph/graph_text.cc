@@ -68,6 +68,8 @@ std::string Text(const TriangleAttributes& a) {
   return absl::StrCat(a.lower ? "lower" : "upper", a.diagonal ? " with diagonal" : "");
 }
 
+std::string Text(const ReceiveAttributes&) { return ""; }
+
 }  // namespace
 
 std::string NodeText(const Graph& graph, NodeId id) {

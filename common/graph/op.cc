@@ -90,6 +90,8 @@ constexpr std::array<OpInfo, kOpCount> kTable = {{
     {Op::kSsmConv, "ssm_conv", 2, 2, kNone, false, false, false, infer::SsmConv, infer::StreamCost},
     {Op::kGatedDeltaNet, "gated_delta_net", 6, 7, kNone, false, false, false, infer::GatedDeltaNet,
      infer::StreamCost},
+    {Op::kReceive, "receive", 0, 0, AttributeIndex<ReceiveAttributes>(), false, false, false,
+     infer::Receive, infer::ReceiveCost},
 }};
 
 constexpr bool RowsMatchEnum() {
@@ -158,6 +160,12 @@ OpCost MoveCost(const OpAttributes&, Sources sources, const TensorLayout& result
   const TensorLayout& moved = writes ? sources[1] : result;
   cost.bytes_written = RowCount(moved) * RowByteSize(moved);
   cost.bytes_read = cost.bytes_written;
+  return cost;
+}
+
+OpCost ReceiveCost(const OpAttributes&, Sources, const TensorLayout& result) {
+  OpCost cost;
+  cost.bytes_written = RowCount(result) * RowByteSize(result);
   return cost;
 }
 

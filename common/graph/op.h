@@ -59,8 +59,14 @@ enum class Op : uint8_t {
   kPagedAttention,
   kSsmConv,
   kGatedDeltaNet,
+  // Between processes.
+  kReceive,  // a tensor that another process sends; no device computes it, commands perform it
 };
-inline constexpr int kOpCount = 40;
+inline constexpr int kOpCount = 41;
+
+// False for leafs and views, which never execute, and for what a command performs instead of a
+// device's kernels: devices answer UNIMPLEMENTED.
+constexpr bool RunsOnDevice(Op op) { return op > Op::kTranspose && op != Op::kReceive; }
 
 inline constexpr int kMaxSources = 8;
 

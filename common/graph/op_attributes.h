@@ -197,11 +197,18 @@ struct TriangleAttributes {
   friend bool operator==(const TriangleAttributes&, const TriangleAttributes&) = default;
 };
 
+// A packed tensor of this type and these extents.
+struct ReceiveAttributes {
+  DType dtype = DType::kF32;
+  Extents ne = {1, 1, 1, 1};
+  friend bool operator==(const ReceiveAttributes&, const ReceiveAttributes&) = default;
+};
+
 using OpAttributes =
     std::variant<NoAttributes, LeafAttributes, ViewAttributes, ReshapeAttributes, PermuteAttributes,
                  CopyAttributes, RepeatAttributes, AxisAttributes, PadAttributes, FillAttributes,
                  ScaleAttributes, ClampAttributes, UnaryAttributes, GluAttributes, NormAttributes,
                  SoftMaxAttributes, TopKAttributes, RopeAttributes, PagedAttentionAttributes,
-                 TriangleAttributes>;
+                 TriangleAttributes, ReceiveAttributes>;
 
 }  // namespace weft

@@ -10,6 +10,24 @@
 
 namespace weft {
 
+namespace {
+
+bool HasEdges(const Program& program) {
+  for (const Stream& stream : program.streams) {
+    for (const Command& command : stream.commands) {
+      if (std::holds_alternative<SendCommand>(command)) return true;
+      if (std::holds_alternative<ReceiveCommand>(command)) return true;
+    }
+  }
+  return false;
+}
+
+int64_t EdgeStep(const StepInput& input) {
+  return input.edge_step == 0 ? input.step : input.edge_step;
+}
+
+}  // namespace
+
 LocalProgramHost::LocalProgramHost(LocalProgramHostOptions options)
     : options_(std::move(options)),
       programs_(options_.limits.programs),
@@ -23,9 +41,10 @@ absl::StatusOr<std::unique_ptr<LocalProgramHost>> LocalProgramHost::Create(
         absl::StrCat(count, " devices, want 1 to ", options.limits.devices));
   }
   std::unique_ptr<LocalProgramHost> host(new LocalProgramHost(std::move(options)));
-  ASSIGN_OR_RETURN(host->executor_,
-                   StepExecutor::Create(host->options_.devices, host->memory_,
-                                        host->options_.observer, host->options_.logger));
+  const LocalProgramHostOptions& kept = host->options_;
+  ASSIGN_OR_RETURN(host->executor_, StepExecutor::Create(kept.devices, host->memory_,
+                                                         {kept.observer, kept.edges,
+                                                          kept.on_finished, kept.logger}));
   return host;
 }
 
@@ -40,6 +59,10 @@ absl::StatusOr<ProgramId> LocalProgramHost::Install(Program program) {
   if (program.devices.size() > options_.devices.size()) {
     return absl::InvalidArgumentError(absl::StrCat("the program uses ", program.devices.size(),
                                                    " devices, here are ", options_.devices.size()));
+  }
+  if (options_.edges == nullptr && HasEdges(program)) {
+    return absl::FailedPreconditionError(
+        "the program exchanges tensors with other processes, and this host has no edges");
   }
   MutexLock lock(mutex_);
   return programs_.Add(std::move(program));
@@ -152,6 +175,10 @@ absl::Status LocalProgramHost::CheckStepInput(const ProgramInstance& instance,
                                                    " table updates and ", input.page_copies.size(),
                                                    " page copies are too many"));
   }
+  if (EdgeStep(input) <= last_edge_step_) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "its name ", EdgeStep(input), " does not follow ", last_edge_step_, " of the last step"));
+  }
   for (const TableUpdate& update : input.table_updates) {
     RETURN_IF_ERROR(memory_.CheckUpdate(update));
   }
@@ -179,6 +206,8 @@ void LocalProgramHost::FillStep(const StepInput& input, Step& step) {
     step.pages.push_back(update.page);
   }
   step.page_copies = input.page_copies;
+  step.edge_step = last_edge_step_ = EdgeStep(input);
+  step.deadline = input.deadline;
   step.output.outputs.resize(instance.output_bytes().size());
   for (size_t i = 0; i < step.output.outputs.size(); ++i) {
     step.output.outputs[i].resize(static_cast<size_t>(instance.output_bytes()[i]));
@@ -186,6 +215,12 @@ void LocalProgramHost::FillStep(const StepInput& input, Step& step) {
 }
 
 absl::Status LocalProgramHost::Launch(InstanceId id, const StepInput& input) {
+  ASSIGN_OR_RETURN(const StepEnds ends, Queue(id, input));
+  executor_->Report(ends);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepEnds> LocalProgramHost::Queue(InstanceId id, const StepInput& input) {
   MutexLock lock(mutex_);
   const auto found = instances_.find(id);
   if (found == instances_.end() || !found->second->usable()) {
@@ -200,8 +235,7 @@ absl::Status LocalProgramHost::Launch(InstanceId id, const StepInput& input) {
   }
   step->instance = found->second.get();
   FillStep(input, *step);
-  executor_->Submit(*step);
-  return absl::OkStatus();
+  return executor_->Submit(*step);
 }
 
 absl::StatusOr<StepOutput> LocalProgramHost::Await(int64_t step, Clock::TimePoint deadline) {

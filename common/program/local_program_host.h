@@ -25,6 +25,16 @@ struct LocalProgramHostOptions {
   Logger* logger = nullptr;  // may be null
   // Sees what ObserveCommands show; empty: they are skipped.
   StepObserver observer;
+  // This process's end of the edges of its group; outlives the host. Null: programs with edges are
+  // refused.
+  EdgePort* edges = nullptr;
+  // Called once for each step that was launched, as soon as it has finished, also if it failed or
+  // was cancelled; not for those that the host's destructor ends. On the thread of the device that
+  // finished last (for a step without any work: on the one that launched it or finished the step
+  // before), of several steps at once and in any order. It may call Await and Cancel; Await for
+  // that step returns at once. It must not call anything else of the host, nor wait for other
+  // steps: the device computes nothing until it returns.
+  FinishedCallback on_finished;
 };
 
 // One session on local devices. Any thread may call it. Install, Instantiate, Release and Launch
@@ -58,6 +68,8 @@ class LocalProgramHost final : public ProgramHost {
   using InstanceMap = absl::flat_hash_map<InstanceId, std::unique_ptr<ProgramInstance>>;
 
   explicit LocalProgramHost(LocalProgramHostOptions options);
+  // Queues the step; call Report of the executor with the result.
+  absl::StatusOr<StepEnds> Queue(InstanceId instance, const StepInput& input);
   absl::Status CheckStepInput(const ProgramInstance& instance, const StepInput& input) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillStep(const StepInput& input, Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -77,6 +89,7 @@ class LocalProgramHost final : public ProgramHost {
   int64_t next_instance_ ABSL_GUARDED_BY(mutex_) = 1;
   InstanceMap instances_ ABSL_GUARDED_BY(mutex_);
   HostCounters counters_ ABSL_GUARDED_BY(mutex_);  // but those of steps
+  int64_t last_edge_step_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weft

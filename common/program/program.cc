@@ -45,6 +45,8 @@ std::vector<int32_t> StreamOfOutputs(const Program& program) {
         for (const NodeId id : compute->nodes) stream_of_node[Index(id)] = stream;
       } else if (const auto* copy = std::get_if<CopyCommand>(&command)) {
         stream_of_node[Index(copy->node)] = stream;
+      } else if (const auto* receive = std::get_if<ReceiveCommand>(&command)) {
+        stream_of_node[Index(receive->node)] = stream;
       }
     }
   }

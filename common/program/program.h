@@ -103,8 +103,30 @@ struct WaitCommand {
   int32_t event = 0;
   friend bool operator==(const WaitCommand&, const WaitCommand&) = default;
 };
+// Hands a packed tensor, no weight, in memory of this stream's device to process `peer` of the
+// group, as the message of the step named `edge`. Never waits for the receiver. The place and the
+// size are those of the node.
+struct SendCommand {
+  NodeId node = kNoNode;
+  SlotPlace source;
+  int64_t bytes = 0;
+  int32_t edge = 0;  // in each direction unique within a program
+  int32_t peer = 0;
+  friend bool operator==(const SendCommand&, const SendCommand&) = default;
+};
+// Performs a `receive` node of the graph: waits for the message `edge` of the step from process
+// `peer` and puts it into memory of this stream's device. The place and the size are those of the
+// node.
+struct ReceiveCommand {
+  NodeId node = kNoNode;
+  SlotPlace destination;
+  int64_t bytes = 0;
+  int32_t edge = 0;
+  int32_t peer = 0;
+  friend bool operator==(const ReceiveCommand&, const ReceiveCommand&) = default;
+};
 using Command = std::variant<ComputeCommand, CopyCommand, RecordCommand, WaitCommand,
-                             CopyExpertsCommand, ObserveCommand>;
+                             CopyExpertsCommand, ObserveCommand, SendCommand, ReceiveCommand>;
 
 // The commands of one device, run in order by its thread.
 struct Stream {
@@ -143,7 +165,8 @@ struct Program {
 // written or after another was written over it; any two accesses to the same bytes, one of them a
 // write, ordered by a stream or by events; results over sources only where the op may run in place;
 // waits matched by exactly one record and no cycle between streams; copies equal to their node;
-// outputs placed; sizes bounded. Errors: INVALID_ARGUMENT naming stream, command and node.
+// `receive` nodes performed by their command alone; edges used once per direction; outputs placed;
+// sizes bounded. Errors: INVALID_ARGUMENT naming stream, command and node.
 absl::Status VerifyProgram(const Program& program, const ProgramLimits& limits = {});
 
 }  // namespace weft

@@ -1,5 +1,5 @@
 // What each command says about itself: nodes, events, places, sizes. Nothing about order.
-#include <optional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -72,7 +72,10 @@ class CommandChecker {
   }
 
   absl::Status CheckCommand(const ComputeCommand& command) {
-    for (const NodeId id : command.nodes) RETURN_IF_ERROR(ListOnce(id));
+    for (const NodeId id : command.nodes) {
+      RETURN_IF_ERROR(ListOnce(id));
+      if (graph_.node(id).op == Op::kReceive) return At(id, " is computed by no device");
+    }
     return absl::OkStatus();
   }
   absl::Status CheckCommand(const RecordCommand& command) { return CheckEvent(command.event); }
@@ -82,9 +85,15 @@ class CommandChecker {
   }
   absl::Status CheckCommand(const CopyExpertsCommand& command);
   absl::Status CheckCommand(const ObserveCommand& command);
+  absl::Status CheckCommand(const SendCommand& command);
+  absl::Status CheckCommand(const ReceiveCommand& command);
 
   absl::Status CheckCopy(NodeId id, const SlotPlace& source_place, const SlotPlace& destination,
                          int64_t bytes);
+  // What edges of one direction have in common. `total` grows by the bytes.
+  template <typename EdgeCommand>
+  absl::Status CheckEdge(const EdgeCommand& command, const SlotPlace& place,
+                         std::set<int32_t>& edges, int64_t& total);
   absl::Status CheckExperts(const CopyExpertsCommand& command);
   absl::Status CheckUsers(const CopyExpertsCommand& command);
   // `ids` names no expert that `all` does not: it is `all`, a replica of it, or part of one.
@@ -99,7 +108,11 @@ class CommandChecker {
   const ProgramLimits& limits_;
   const std::vector<NodeId> definers_;
   std::vector<bool> listed_;
-  std::vector<bool> partial_;               // copied by their experts
+  std::vector<bool> partial_;  // copied by their experts
+  std::set<int32_t> sent_;     // edges
+  std::set<int32_t> received_;
+  int64_t sent_bytes_ = 0;
+  int64_t received_bytes_ = 0;
   std::vector<std::vector<NodeId>> users_;  // of each node; made when first asked for
   std::vector<NodeId> origins_;             // likewise
 };
@@ -210,6 +223,44 @@ absl::Status CommandChecker::CheckCommand(const ObserveCommand& command) {
     return At(command.node, " is too large to observe");
   }
   return absl::OkStatus();
+}
+
+template <typename EdgeCommand>
+absl::Status CommandChecker::CheckEdge(const EdgeCommand& command, const SlotPlace& place,
+                                       std::set<int32_t>& edges, int64_t& total) {
+  if (command.edge < 0 || command.edge >= limits_.edges) {
+    return Bad(absl::StrCat("no edge ", command.edge));
+  }
+  if (command.peer < 0 || command.peer >= limits_.peers) {
+    return Bad(absl::StrCat("no process ", command.peer));
+  }
+  if (!edges.insert(command.edge).second) {
+    return Bad(absl::StrCat("edge ", command.edge, " is used twice"));
+  }
+  const NodeId id = command.node;
+  if (place != program_.places[Index(id)] || command.bytes != *ByteExtent(graph_.layout(id))) {
+    return At(id, ": its place or size is another");
+  }
+  if (place.slot < 0) return At(id, " has no memory");
+  if (program_.slots[place.slot].kind == SlotKind::kWeight) return At(id, " is a weight");
+  if (command.bytes > limits_.step_edge_bytes - total) {
+    return At(id, ": the edges carry too much");
+  }
+  total += command.bytes;
+  return absl::OkStatus();
+}
+
+absl::Status CommandChecker::CheckCommand(const SendCommand& command) {
+  RETURN_IF_ERROR(CheckNodeId(command.node));
+  if (partial_[Index(command.node)]) return At(command.node, " is sent, but copied in part");
+  if (!IsContiguous(graph_.layout(command.node))) return At(command.node, " is not packed");
+  return CheckEdge(command, command.source, sent_, sent_bytes_);
+}
+
+absl::Status CommandChecker::CheckCommand(const ReceiveCommand& command) {
+  RETURN_IF_ERROR(ListOnce(command.node));
+  if (graph_.node(command.node).op != Op::kReceive) return At(command.node, " is not received");
+  return CheckEdge(command, command.destination, received_, received_bytes_);
 }
 
 }  // namespace

@@ -50,11 +50,18 @@ struct StepInput {
   std::vector<absl::Span<const uint8_t>> inputs;
   std::vector<TableUpdate> table_updates;  // applied in stream order, also if the step is cancelled
   std::vector<PageCopy> page_copies;
+  // Names the step in messages between processes, each of which counts its own steps; grows from
+  // launch to launch. 0: as `step`.
+  int64_t edge_step = 0;
+  // The step ends with DEADLINE_EXCEEDED if a message has not come by then.
+  Clock::TimePoint deadline = Clock::TimePoint::max();
 };
 
 struct StepOutput {
   std::vector<std::vector<uint8_t>> outputs;  // one per ProgramOutput, packed
-  double compute_seconds = 0;                 // busiest stream
+  // Of the busiest stream: what it spent computing, and waiting for other streams and processes.
+  double compute_seconds = 0;
+  double wait_seconds = 0;
 };
 
 // What happened since the host was made.
@@ -87,7 +94,8 @@ class ProgramHost {
   // order, on each device; those of programs with Program::copies > 1 may overlap on several.
   virtual absl::Status Launch(InstanceId instance, const StepInput& input) = 0;
   // Waits for that step. Errors: DEADLINE_EXCEEDED; CANCELLED; ABORTED by the observer; the first
-  // error of its commands.
+  // error of its commands, those of messages included. After a DEADLINE_EXCEEDED of this wait the
+  // step is still in flight.
   virtual absl::StatusOr<StepOutput> Await(int64_t step, Clock::TimePoint deadline) = 0;
   // The step ends as soon as its streams notice; its table updates still happen.
   virtual absl::Status Cancel(int64_t step) = 0;

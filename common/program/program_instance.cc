@@ -59,6 +59,14 @@ std::string CommandText(const Program& program, const Stream& stream, size_t com
   if (const auto* observe = std::get_if<ObserveCommand>(&value)) {
     return absl::StrCat(text, " (observe ", NodeText(program.graph, observe->node), ")");
   }
+  if (const auto* send = std::get_if<SendCommand>(&value)) {
+    return absl::StrCat(text, " (send ", NodeText(program.graph, send->node), " to process ",
+                        send->peer, ")");
+  }
+  if (const auto* receive = std::get_if<ReceiveCommand>(&value)) {
+    return absl::StrCat(text, " (", NodeText(program.graph, receive->node), " from process ",
+                        receive->peer, ")");
+  }
   const auto* record = std::get_if<RecordCommand>(&value);
   return absl::StrCat(text, record != nullptr ? " (record" : " (wait", " event ",
                       record != nullptr ? record->event : std::get<WaitCommand>(value).event, ")");
@@ -254,6 +262,10 @@ bool ProgramInstance::DiffersByCopy(const Command& command) const {
   }
   const auto* experts = std::get_if<CopyExpertsCommand>(&command);
   if (experts != nullptr) return IsCrossing(experts->node) || IsCrossing(experts->ids);
+  const auto* send = std::get_if<SendCommand>(&command);
+  if (send != nullptr) return IsCrossing(send->node);
+  const auto* receive = std::get_if<ReceiveCommand>(&command);
+  if (receive != nullptr) return IsCrossing(receive->node);
   const auto* observe = std::get_if<ObserveCommand>(&command);
   return observe != nullptr && IsCrossing(observe->node);
 }
@@ -281,6 +293,12 @@ absl::Status ProgramInstance::PrepareCommand(const Command& command, int32_t cop
   } else if (const auto* observe = std::get_if<ObserveCommand>(&command)) {
     prepared.bytes = *ByteExtent(program_.graph.layout(observe->node));
     prepared.memory.Add({MemoryOf(program_.places[Index(observe->node)], copy), {}, {}});
+  } else if (const auto* send = std::get_if<SendCommand>(&command)) {
+    prepared.bytes = send->bytes;
+    prepared.memory.Add({MemoryOf(send->source, copy), {}, {}});
+  } else if (const auto* receive = std::get_if<ReceiveCommand>(&command)) {
+    prepared.bytes = receive->bytes;
+    prepared.memory.Add({{}, MemoryOf(receive->destination, copy), {}});
   } else if (const auto* record = std::get_if<RecordCommand>(&command)) {
     prepared.event = record->event;
   } else {

@@ -39,7 +39,7 @@ struct CommandMemory {
 // One command, ready to queue.
 struct PreparedCommand {
   PerCopy<std::unique_ptr<Executable>> executable;  // of a compute command
-  PerCopy<CommandMemory> memory;                    // of copies and observation
+  PerCopy<CommandMemory> memory;                    // of copies, edges and observation
   int64_t bytes = 0;
   int32_t event = -1;  // of a record or wait
 };

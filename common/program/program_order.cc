@@ -39,6 +39,8 @@ class OrderChecker {
   absl::StatusOr<bool> Play(const CopyCommand& command);
   absl::StatusOr<bool> Play(const CopyExpertsCommand& command);
   absl::StatusOr<bool> Play(const ObserveCommand& command);
+  absl::StatusOr<bool> Play(const SendCommand& command);
+  absl::StatusOr<bool> Play(const ReceiveCommand& command);
   absl::StatusOr<bool> Play(const RecordCommand& command);
   absl::StatusOr<bool> Play(const WaitCommand& command);
 
@@ -149,6 +151,16 @@ absl::StatusOr<bool> OrderChecker::Play(const CopyExpertsCommand& command) {
 
 absl::StatusOr<bool> OrderChecker::Play(const ObserveCommand& command) {
   RETURN_IF_ERROR(Read(command.node, Reach::kDirect));
+  return true;
+}
+
+absl::StatusOr<bool> OrderChecker::Play(const SendCommand& command) {
+  RETURN_IF_ERROR(Read(command.node, Reach::kDirect));
+  return true;
+}
+
+absl::StatusOr<bool> OrderChecker::Play(const ReceiveCommand& command) {
+  RETURN_IF_ERROR(Produce(command.node, Reach::kDirect));
   return true;
 }
 

@@ -25,6 +25,10 @@ uint64_t ProgramHash(const Program& program) {
       hash = absl::HashOf(hash, command.index());
       if (const auto* compute = std::get_if<ComputeCommand>(&command)) {
         hash = absl::HashOf(hash, compute->nodes.size());
+      } else if (const auto* send = std::get_if<SendCommand>(&command)) {
+        hash = absl::HashOf(hash, send->edge, send->peer);
+      } else if (const auto* receive = std::get_if<ReceiveCommand>(&command)) {
+        hash = absl::HashOf(hash, receive->edge, receive->peer);
       }
     }
   }

@@ -25,6 +25,8 @@ struct TableRun {
 struct Step {
   int64_t number = 0;
   const ProgramInstance* instance = nullptr;
+  int64_t edge_step = 0;                                // its name in messages
+  Clock::TimePoint deadline = Clock::TimePoint::max();  // of its receives
   int32_t copy = 0;             // which copy of crossing slots, events and executables it uses
   std::vector<uint8_t> upload;  // inputs, at the host offsets of the instance
   std::vector<TableRun> table_runs;

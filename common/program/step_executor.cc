@@ -18,16 +18,15 @@ absl::Status InContext(const absl::Status& status, const std::string& where) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StepExecutor>> StepExecutor::Create(
-    absl::Span<Device* const> devices, const SessionMemory& memory, const StepObserver& observer,
-    Logger* logger) {
-  std::unique_ptr<StepExecutor> executor(new StepExecutor(memory, logger));
-  StepEvents& events = *executor;
+    absl::Span<Device* const> devices, const SessionMemory& memory, ExecutorOptions options) {
+  std::unique_ptr<StepExecutor> executor(new StepExecutor(memory, std::move(options)));
+  const StreamContext context{memory, executor->options_.observer, *executor,
+                              executor->options_.edges};
   for (Device* device : devices) {
     auto thread = std::make_unique<DeviceThread>();
     thread->index = static_cast<int32_t>(executor->devices_.size());
     ASSIGN_OR_RETURN(thread->backend, device->OpenBackend({}));
-    thread->runner =
-        std::make_unique<StreamRunner>(thread->index, *thread->backend, memory, observer, events);
+    thread->runner = std::make_unique<StreamRunner>(thread->index, *thread->backend, context);
     executor->backends_.push_back(thread->backend.get());
     executor->devices_.push_back(std::move(thread));
   }
@@ -54,6 +53,7 @@ void StepExecutor::Stop() {
     }
     for (const auto& device : devices_) device->wake.NotifyAll();
   }
+  WakeReceives();
   for (const auto& device : devices_) {
     if (device->thread.joinable()) device->thread.join();
   }
@@ -74,8 +74,9 @@ absl::StatusOr<Step*> StepExecutor::Begin(int64_t number) {
   return &step;
 }
 
-void StepExecutor::Submit(Step& step) {
+StepEnds StepExecutor::Submit(Step& step) {
   const ProgramInstance& instance = *step.instance;
+  StepEnds ends;
   MutexLock lock(mutex_);
   rotation_ = NextRotationLocked();
   step.copy = instance.CopyOf(rotation_);
@@ -95,7 +96,14 @@ void StepExecutor::Submit(Step& step) {
     ++step.pending_count;
   }
   ++counters_.launched;
-  AdvanceLocked();
+  AdvanceLocked(ends);
+  return ends;
+}
+
+void StepExecutor::Report(const StepEnds& ends) {
+  if (ends.retired > 0 && options_.edges != nullptr) options_.edges->Retire(ends.retired);
+  if (!options_.on_finished) return;
+  for (size_t i = 0; i < ends.count; ++i) options_.on_finished(ends.steps[i]);
 }
 
 int32_t StepExecutor::NextRotationLocked() {
@@ -128,15 +136,22 @@ absl::StatusOr<StepOutput> StepExecutor::Await(int64_t number, Clock::TimePoint 
 }
 
 absl::Status StepExecutor::Cancel(int64_t number) {
-  MutexLock lock(mutex_);
-  if (number < 1 || number >= next_) {
-    return absl::NotFoundError(absl::StrCat("step ", number, " was not launched"));
+  {
+    MutexLock lock(mutex_);
+    if (number < 1 || number >= next_) {
+      return absl::NotFoundError(absl::StrCat("step ", number, " was not launched"));
+    }
+    Step& step = StepOf(number);
+    if (step.number == number && step.phase == Step::Phase::kLaunched) {
+      StopLocked(step, absl::CancelledError(absl::StrCat("step ", number, " was cancelled")));
+    }
   }
-  Step& step = StepOf(number);
-  if (step.number == number && step.phase == Step::Phase::kLaunched) {
-    StopLocked(step, absl::CancelledError(absl::StrCat("step ", number, " was cancelled")));
-  }
+  WakeReceives();
   return absl::OkStatus();
+}
+
+void StepExecutor::WakeReceives() {
+  if (options_.edges != nullptr) options_.edges->Wake();
 }
 
 void StepExecutor::WaitIdle() {
@@ -194,7 +209,7 @@ void StepExecutor::RunStep(DeviceThread& device, Step& step) {
   if (!status.ok()) Fail(step, InContext(status, where()));
   const absl::Status finished = device.backend->Synchronize();
   if (!finished.ok()) Fail(step, InContext(finished, where()));
-  Finish(device, step, SecondsSince(clock_, start) - waited_seconds);
+  Finish(device, step, SecondsSince(clock_, start), waited_seconds);
 }
 
 void StepExecutor::MarkRecorded(Step& step, int32_t event) {
@@ -212,9 +227,12 @@ bool StepExecutor::AwaitRecorded(Step& step, int32_t event, int32_t device) {
 }
 
 void StepExecutor::Fail(Step& step, absl::Status status) {
-  if (logger_ != nullptr) logger_->Debug(StdView(status.message()));
-  MutexLock lock(mutex_);
-  StopLocked(step, std::move(status));
+  if (options_.logger != nullptr) options_.logger->Debug(StdView(status.message()));
+  {
+    MutexLock lock(mutex_);
+    StopLocked(step, std::move(status));
+  }
+  WakeReceives();
 }
 
 void StepExecutor::StopLocked(Step& step, absl::Status status) {
@@ -223,22 +241,35 @@ void StepExecutor::StopLocked(Step& step, absl::Status status) {
   WakeDevicesLocked(step);
 }
 
-void StepExecutor::Finish(DeviceThread& device, Step& step, double seconds) {
-  MutexLock lock(mutex_);
-  step.output.compute_seconds = std::max(step.output.compute_seconds, seconds);
-  step.pending_on[device.index] = false;
-  if (--step.pending_count > 0) return;
-  step.phase = Step::Phase::kFinished;
-  finished_.NotifyAll();
-  AdvanceLocked();
+void StepExecutor::Finish(DeviceThread& device, Step& step, double seconds, double waited_seconds) {
+  StepEnds ends;
+  {
+    MutexLock lock(mutex_);
+    if (seconds - waited_seconds > step.output.compute_seconds) {
+      step.output.compute_seconds = seconds - waited_seconds;
+      step.output.wait_seconds = waited_seconds;
+    }
+    step.pending_on[device.index] = false;
+    if (--step.pending_count > 0) return;
+    FinishLocked(step, ends);
+    AdvanceLocked(ends);
+  }
+  Report(ends);
 }
 
-void StepExecutor::AdvanceLocked() {
+void StepExecutor::FinishLocked(Step& step, StepEnds& ends) {
+  step.phase = Step::Phase::kFinished;
+  ends.steps[ends.count++] = step.number;
+  finished_.NotifyAll();
+}
+
+void StepExecutor::AdvanceLocked(StepEnds& ends) {
   while (oldest_ < next_ && StepOf(oldest_).pending_count == 0) {
     // It may have finished before an earlier one, and be awaited. Without a part for any device it
     // ends when its turn comes.
     Step& step = StepOf(oldest_++);
-    if (step.phase == Step::Phase::kLaunched) step.phase = Step::Phase::kFinished;
+    ends.retired = step.edge_step;
+    if (step.phase == Step::Phase::kLaunched) FinishLocked(step, ends);
     finished_.NotifyAll();
   }
   for (const auto& device : devices_) {

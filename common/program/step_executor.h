@@ -8,8 +8,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +21,7 @@
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/device/device.h"
+#include "common/program/edge_port.h"
 #include "common/program/program_host.h"
 #include "common/program/session_memory.h"
 #include "common/program/step.h"
@@ -32,14 +35,31 @@ struct StepCounters {
   int64_t overlapped = 0;  // started on a device while an earlier one still ran on another
 };
 
+// Called once for each finished step, failed and cancelled ones too. See LocalProgramHostOptions.
+using FinishedCallback = std::function<void(int64_t step)>;
+
+// Steps that have just finished.
+struct StepEnds {
+  std::array<int64_t, kMaxStepsInFlight> steps = {};
+  size_t count = 0;
+  int64_t retired = 0;  // no step up to this one receives messages any more; 0: nothing new
+};
+
+// What a host adds to running steps; all may be null or empty, and outlive the executor.
+struct ExecutorOptions {
+  StepObserver observer;
+  EdgePort* edges = nullptr;
+  FinishedCallback on_finished;
+  Logger* logger = nullptr;
+};
+
 class StepExecutor final : private StepEvents {
  public:
-  // `devices`, `memory` and `observer` outlive it; `observer` may be empty, `logger` null. Errors:
-  // those of OpenBackend; RESOURCE_EXHAUSTED for a thread.
+  // `devices` and `memory` outlive it. Errors: those of OpenBackend; RESOURCE_EXHAUSTED for a
+  // thread.
   static absl::StatusOr<std::unique_ptr<StepExecutor>> Create(absl::Span<Device* const> devices,
                                                               const SessionMemory& memory,
-                                                              const StepObserver& observer,
-                                                              Logger* logger);
+                                                              ExecutorOptions options);
   ~StepExecutor() override;
   // Cancels what is in flight and joins the threads; nothing runs after it.
   void Stop();
@@ -50,8 +70,10 @@ class StepExecutor final : private StepEvents {
   // The record of the next step, for the one launching thread to fill. Errors: FAILED_PRECONDITION
   // unless `number` is the next; RESOURCE_EXHAUSTED with kMaxStepsInFlight not yet awaited.
   absl::StatusOr<Step*> Begin(int64_t number);
-  // Queues the step of the last Begin.
-  void Submit(Step& step);
+  // Queues the step of the last Begin. Then call Report with the result, without a lock that the
+  // callback of finished steps may need.
+  StepEnds Submit(Step& step);
+  void Report(const StepEnds& ends);
   // As ProgramHost.
   absl::StatusOr<StepOutput> Await(int64_t number, Clock::TimePoint deadline);
   absl::Status Cancel(int64_t number);
@@ -68,7 +90,8 @@ class StepExecutor final : private StepEvents {
     std::thread thread;
   };
 
-  StepExecutor(const SessionMemory& memory, Logger* logger) : memory_(memory), logger_(logger) {}
+  StepExecutor(const SessionMemory& memory, ExecutorOptions options)
+      : memory_(memory), options_(std::move(options)) {}
   Step& StepOf(int64_t number) { return steps_[static_cast<size_t>(number % kMaxStepsInFlight)]; }
 
   void Run(DeviceThread& device);
@@ -76,7 +99,10 @@ class StepExecutor final : private StepEvents {
   void MarkRecorded(Step& step, int32_t event) override;
   bool AwaitRecorded(Step& step, int32_t event, int32_t device) override;
   void Fail(Step& step, absl::Status status);
-  void Finish(DeviceThread& device, Step& step, double seconds);
+  // `seconds` of which it waited so many.
+  void Finish(DeviceThread& device, Step& step, double seconds, double waited_seconds);
+  // Call without the mutex after StopLocked, so that receives see it.
+  void WakeReceives();
 
   // The step that the device may run now, or null.
   Step* NextStepLocked(int32_t device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -85,12 +111,13 @@ class StepExecutor final : private StepEvents {
   // in flight, so that what devices captured for it stays in use.
   int32_t NextRotationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StopLocked(Step& step, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FinishLocked(Step& step, StepEnds& ends) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves on past finished steps and wakes the devices that have something to run.
-  void AdvanceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AdvanceLocked(StepEnds& ends) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeDevicesLocked(const Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const SessionMemory& memory_;
-  Logger* const logger_;
+  const ExecutorOptions options_;
   const SystemClock clock_;
   std::vector<std::unique_ptr<DeviceThread>> devices_;
   std::vector<Backend*> backends_;

@@ -25,6 +25,7 @@ absl::Status StreamRunner::Run(Step& step, double& waited_seconds) {
   if (prepared == nullptr || Stopped(step)) return absl::OkStatus();
   waited_seconds_ = 0;
   used_experts_.clear();
+  received_count_ = 0;
   absl::Status status = UploadInputs(step, *prepared);
   if (status.ok()) status = RunCommands(step, *prepared);
   if (status.ok()) status = FetchOutputs(step, *prepared);
@@ -132,15 +133,61 @@ absl::StatusOr<absl::Span<const int32_t>> StreamRunner::UsedExpertsOf(const Grap
   return absl::MakeConstSpan(used_experts_.back().second);
 }
 
+absl::StatusOr<absl::Span<const uint8_t>> StreamRunner::ReadBack(const SlotMemory& memory,
+                                                                 int64_t bytes) {
+  RETURN_IF_ERROR(backend_.Synchronize());
+  const auto size = static_cast<size_t>(bytes);
+  if (const auto* host = static_cast<const uint8_t*>(memory.buffer->host_data())) {
+    return absl::MakeConstSpan(host + memory.offset, size);
+  }
+  staging_.resize(size);
+  RETURN_IF_ERROR(memory.buffer->Get(memory.offset, staging_.data(), bytes));
+  return absl::MakeConstSpan(staging_);
+}
+
 absl::Status StreamRunner::Execute(Step& step, const ObserveCommand& command,
                                    const PreparedCommand& prepared) {
   if (!observer_) return absl::OkStatus();
-  const SlotMemory& memory = prepared.memory[step.copy].source;
-  RETURN_IF_ERROR(backend_.Synchronize());
-  staging_.resize(static_cast<size_t>(prepared.bytes));
-  RETURN_IF_ERROR(memory.buffer->Get(memory.offset, staging_.data(), prepared.bytes));
-  if (observer_(step.number, command.tag, staging_)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
+                   ReadBack(prepared.memory[step.copy].source, prepared.bytes));
+  if (observer_(step.number, command.tag, bytes)) return absl::OkStatus();
   return absl::AbortedError("the observer stopped the step");
+}
+
+absl::Status StreamRunner::Execute(Step& step, const SendCommand& command,
+                                   const PreparedCommand& prepared) {
+  ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
+                   ReadBack(prepared.memory[step.copy].source, prepared.bytes));
+  return edges_->Send(step.edge_step, command.edge, command.peer, bytes);
+}
+
+std::vector<uint8_t>& StreamRunner::NextReceived(int64_t bytes) {
+  if (received_count_ == received_.size()) received_.emplace_back();
+  std::vector<uint8_t>& next = received_[received_count_++];
+  next.resize(static_cast<size_t>(bytes));
+  return next;
+}
+
+absl::Status StreamRunner::Execute(Step& step, const ReceiveCommand& command,
+                                   const PreparedCommand& prepared) {
+  const SlotMemory& memory = prepared.memory[step.copy].destination;
+  auto* const host = static_cast<uint8_t*>(memory.buffer->host_data());
+  absl::Span<uint8_t> bytes;
+  if (host != nullptr) {
+    // What was queued before may still use that memory.
+    RETURN_IF_ERROR(backend_.Synchronize());
+    bytes = absl::MakeSpan(host + memory.offset, static_cast<size_t>(prepared.bytes));
+  } else {
+    bytes = absl::MakeSpan(NextReceived(prepared.bytes));
+  }
+  const Clock::TimePoint start = clock_.Now();
+  const absl::Status received =
+      edges_->Receive(step.edge_step, command.edge, command.peer, bytes, step.deadline, step.stop);
+  waited_seconds_ += SecondsSince(clock_, start);
+  if (absl::IsCancelled(received) && Stopped(step)) return absl::OkStatus();
+  RETURN_IF_ERROR(received);
+  if (host != nullptr) return absl::OkStatus();
+  return backend_.Upload(bytes.data(), *memory.buffer, memory.offset, prepared.bytes);
 }
 
 absl::Status StreamRunner::Execute(Step& step, const RecordCommand&,

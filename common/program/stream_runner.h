@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/device/device.h"
+#include "common/program/edge_port.h"
 #include "common/program/session_memory.h"
 #include "common/program/step.h"
 
@@ -34,15 +35,28 @@ class StepEvents {
   virtual bool AwaitRecorded(Step& step, int32_t event, int32_t device) = 0;
 };
 
+// What a stream meets outside of its device.
+struct StreamContext {
+  const SessionMemory& memory;
+  const StepObserver& observer;  // may be empty
+  StepEvents& events;
+  EdgePort* edges = nullptr;  // null: no program has edges
+};
+
 class StreamRunner {
  public:
-  // All outlive it; `observer` may be empty.
-  StreamRunner(int32_t device, Backend& backend, const SessionMemory& memory,
-               const StepObserver& observer, StepEvents& events)
-      : device_(device), backend_(backend), memory_(memory), observer_(observer), events_(events) {}
+  // All outlive it.
+  StreamRunner(int32_t device, Backend& backend, const StreamContext& context)
+      : device_(device),
+        backend_(backend),
+        memory_(context.memory),
+        observer_(context.observer),
+        events_(context.events),
+        edges_(context.edges) {}
 
   // Queues it all. Ends early, without an error, once the step was stopped. What was queued has not
-  // finished when it returns. `waited_seconds` grows by the time spent waiting for other streams.
+  // finished when it returns. `waited_seconds` grows by the time spent waiting for other streams
+  // and processes.
   absl::Status Run(Step& step, double& waited_seconds);
 
  private:
@@ -57,6 +71,8 @@ class StreamRunner {
   absl::Status Execute(Step& step, const CopyExpertsCommand& command,
                        const PreparedCommand& prepared);
   absl::Status Execute(Step& step, const ObserveCommand& command, const PreparedCommand& prepared);
+  absl::Status Execute(Step& step, const SendCommand& command, const PreparedCommand& prepared);
+  absl::Status Execute(Step& step, const ReceiveCommand& command, const PreparedCommand& prepared);
   absl::Status Execute(Step& step, const RecordCommand&, const PreparedCommand& prepared);
   absl::Status Execute(Step& step, const WaitCommand&, const PreparedCommand& prepared);
 
@@ -64,16 +80,26 @@ class StreamRunner {
   absl::StatusOr<absl::Span<const int32_t>> UsedExpertsOf(const Graph& graph, NodeId ids,
                                                           const SlotMemory& memory);
 
+  // The bytes of a tensor once all that was queued before is done: where they lie, or in staging_.
+  absl::StatusOr<absl::Span<const uint8_t>> ReadBack(const SlotMemory& memory, int64_t bytes);
+  // Host memory that the bytes may be received into; its upload may be under way until the step
+  // ends.
+  std::vector<uint8_t>& NextReceived(int64_t bytes);
+
   const int32_t device_;
   Backend& backend_;
   const SessionMemory& memory_;
   const StepObserver& observer_;
   StepEvents& events_;
+  EdgePort* const edges_;
   const SystemClock clock_;
 
   double waited_seconds_ = 0;                                          // of this step
   std::vector<std::pair<NodeId, std::vector<int32_t>>> used_experts_;  // of this step, by ids
-  std::vector<uint8_t> staging_;  // bytes of ids and observed tensors
+  std::vector<uint8_t> staging_;  // bytes of ids, observed and sent tensors
+  // Bytes of received tensors, by their order in the step; kept for the next one.
+  std::vector<std::vector<uint8_t>> received_;
+  size_t received_count_ = 0;  // of this step
 };
 
 }  // namespace weft

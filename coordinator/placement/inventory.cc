@@ -67,7 +67,7 @@ absl::StatusOr<std::bitset<kOpCount>> ReadOps(const JsonValue& value) {
     const absl::Span<const OpInfo> all = AllOps();
     const auto* found =
         std::find_if(all.begin(), all.end(), [&](const OpInfo& info) { return info.name == name; });
-    if (found == all.end() || found->is_view || found->op == Op::kLeaf) {
+    if (found == all.end() || !RunsOnDevice(found->op)) {
       return element.Error(absl::StrCat("'", name, "' is not an op that a device runs"));
     }
     ops.set(static_cast<size_t>(found->op));

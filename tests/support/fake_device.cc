@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "common/base/status_macros.h"
 #include "tests/support/fake_backend.h"
 #include "tests/support/fake_memory.h"
 
@@ -69,6 +70,7 @@ BufferType& FakeDevice::buffer_type() {
 }
 
 Support FakeDevice::Supports(const Graph& graph, NodeId id) const {
+  RETURN_IF_ERROR(CheckRunsOnDevice(graph, id));
   const Node& node = graph.node(id);
   const auto contains = [](const auto& list, auto value) {
     return std::find(list.begin(), list.end(), value) != list.end();

@@ -103,12 +103,13 @@ class Compiler {
     if (WaitsForIds(id)) return;
     for (const NodeId source : node.sources) {
       if (waiting_experts_[Index(source)]) EmitExperts(source, node.sources[2]);
-      WaitFor(source, device);
+      if (!IsMessage(id)) WaitFor(source, device);
     }
     std::vector<Command>& commands = CommandsOf(device);
     const NodeId first = node.sources.empty() ? id : node.sources[0];
     if (!Reaches(device, first)) {
       WEFT_CHECK(node.op == Op::kCopy);
+      if (IsMessage(id)) return EmitMessage(id, first);
       commands.emplace_back(CopyCommand{id, program_.places[Index(first)],
                                         program_.places[Index(id)],
                                         *ByteExtent(graph_.layout(id))});
@@ -118,6 +119,29 @@ class Compiler {
       commands.emplace_back(ComputeCommand{});
     }
     std::get<ComputeCommand>(commands.back()).nodes.push_back(id);
+  }
+
+  // A copy that is sent and received.
+  bool IsMessage(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (!machine_.edges || node.op != Op::kCopy) return false;
+    const LeafAttributes* leaf = graph_.leaf(graph_.Root(node.sources[0]));
+    const bool weight = leaf != nullptr && leaf->kind == LeafKind::kWeight;
+    return !weight && !Reaches(runs_on_[Index(id)], node.sources[0]);
+  }
+
+  void EmitMessage(NodeId id, NodeId source) {
+    const NodeId definer = definers_[Index(source)];
+    const int32_t from = graph_.IsLeaf(definer) ? HomeOf(definer) : runs_on_[Index(definer)];
+    const int64_t bytes = *ByteExtent(graph_.layout(id));
+    CommandsOf(from).emplace_back(
+        SendCommand{source, program_.places[Index(source)], bytes, edge_count_, 0});
+    CommandsOf(runs_on_[Index(id)])
+        .emplace_back(ReceiveCommand{id, program_.places[Index(id)], bytes, edge_count_++, 0});
+    Node& node = program_.graph.mutable_node(id);
+    node.op = Op::kReceive;
+    node.attributes = ReceiveAttributes{node.layout.dtype, node.layout.ne};
+    node.sources.clear();
   }
 
   // Marks a copy that is done by experts, once they are known.
@@ -160,6 +184,7 @@ class Compiler {
   std::vector<NodeId> definers_;
   std::vector<bool> crosses_;
   std::vector<bool> waiting_experts_;
+  int32_t edge_count_ = 0;
   std::set<std::pair<NodeId, int32_t>> waited_;
 };
 

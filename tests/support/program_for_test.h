@@ -21,6 +21,9 @@ struct MachineForTest {
   bool overlap = false;
   // A weight that only products by expert read, with the same ids, is copied by experts.
   bool copy_experts = false;
+  // What is copied between memories, but weights, becomes messages of the process to itself: it is
+  // process 0.
+  bool edges = false;
 };
 // So many devices, each with memory of its own that no other reaches.
 MachineForTest SeparateMachine(int32_t device_count);

@@ -35,17 +35,18 @@ constexpr std::array<Row, kOpCount> kEvaluators = {{
     {Op::kSolveTri, SolveTri}, {Op::kRope, Rope},
     {Op::kKvStore, KvStore},   {Op::kPagedAttention, PagedAttention},
     {Op::kSsmConv, SsmConv},   {Op::kGatedDeltaNet, GatedDeltaNet},
+    {Op::kReceive, nullptr},
 }};
 
 constexpr bool RowsMatchEnum() {
   for (int i = 0; i < kOpCount; ++i) {
-    const bool executes = i > static_cast<int>(Op::kTranspose);
     if (static_cast<int>(kEvaluators[i].op) != i) return false;
-    if ((kEvaluators[i].evaluator != nullptr) != executes) return false;
+    const bool runs = RunsOnDevice(static_cast<Op>(i));
+    if ((kEvaluators[i].evaluator != nullptr) != runs) return false;
   }
   return true;
 }
-static_assert(RowsMatchEnum(), "every op that executes has an evaluator, in enumerator order");
+static_assert(RowsMatchEnum(), "every op that devices run has an evaluator, in enumerator order");
 
 }  // namespace
 
@@ -56,7 +57,10 @@ Evaluator EvaluatorOf(Op op) { return kEvaluators[static_cast<size_t>(op)].evalu
 absl::Status EvaluateNode(const Graph& graph, NodeId id, absl::Span<uint8_t* const> data) {
   const Node& node = graph.node(id);
   const reference::Evaluator evaluator = reference::EvaluatorOf(node.op);
-  if (evaluator == nullptr) return absl::OkStatus();
+  if (evaluator == nullptr && !graph.Executes(id)) return absl::OkStatus();
+  if (evaluator == nullptr) {
+    return absl::UnimplementedError(absl::StrCat(NodeText(graph, id), ": no device computes it"));
+  }
   reference::Operands operands = reference::OperandsOf(graph, id);
   for (size_t i = 0; i < node.sources.size(); ++i) {
     operands.sources[i].data = data[static_cast<size_t>(Index(node.sources[i]))];

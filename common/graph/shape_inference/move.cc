@@ -105,6 +105,12 @@ Result Fill(const OpAttributes& attributes, Sources) {
   return PackedLayout(DType::kF32, fill.ne);
 }
 
+Result Receive(const OpAttributes& attributes, Sources) {
+  const auto& receive = std::get<ReceiveAttributes>(attributes);
+  if (static_cast<int>(receive.dtype) >= kDTypeCount) return Bad("unknown type");
+  return PackedLayout(receive.dtype, receive.ne);
+}
+
 Result Diag(const OpAttributes&, Sources sources) {
   RETURN_IF_ERROR(NeedF32Rows(sources, 0));
   const Extents& ne = sources[0].ne;

@@ -45,6 +45,7 @@ Result Diag(const OpAttributes& attributes, Sources sources);
 Result Tri(const OpAttributes& attributes, Sources sources);
 Result GetRows(const OpAttributes& attributes, Sources sources);
 Result SetRows(const OpAttributes& attributes, Sources sources);
+Result Receive(const OpAttributes& attributes, Sources sources);
 
 // --- elementwise.cc ---
 Result Binary(const OpAttributes& attributes, Sources sources);
@@ -81,6 +82,8 @@ OpCost AttentionCost(const OpAttributes& attributes, Sources sources, const Tens
 OpCost StreamCost(const OpAttributes& attributes, Sources sources, const TensorLayout& result);
 // Reads as much as it writes (get_rows, set_rows, kv_store).
 OpCost MoveCost(const OpAttributes& attributes, Sources sources, const TensorLayout& result);
+// Writes the result once.
+OpCost ReceiveCost(const OpAttributes& attributes, Sources sources, const TensorLayout& result);
 OpCost NoCost(const OpAttributes& attributes, Sources sources, const TensorLayout& result);
 
 }  // namespace weft::infer

@@ -92,6 +92,7 @@ class AttributeMutator {
     }
   }
   void operator()(TriangleAttributes& a) { a.lower = !a.lower; }
+  void operator()(ReceiveAttributes& a) { Coin() ? Enumerator(a.dtype) : One(a.ne); }
 
  private:
   bool Coin() { return random_.Between(0, 1) == 1; }

@@ -57,6 +57,13 @@ TEST(OpTable, EveryOp_RefusesWrongArityAndAttributes) {
   }
 }
 
+TEST(OpTable, RunsOnDevice_LeavesOutLeafsViewsAndReceive) {
+  for (const OpInfo& info : AllOps()) {
+    const bool other = info.op == Op::kLeaf || info.is_view || info.op == Op::kReceive;
+    EXPECT_EQ(RunsOnDevice(info.op), !other) << info.name;
+  }
+}
+
 TEST(OpTable, Kinds_HaveNames) {
   std::set<std::string_view> names;
   for (int i = 0; i < kUnaryKindCount; ++i) names.insert(UnaryName(static_cast<UnaryKind>(i)));

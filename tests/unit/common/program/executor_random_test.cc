@@ -1,4 +1,5 @@
 // Random graphs cut at random over fake devices compute what the oracle computes.
+#include "common/program/loopback_edges.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_seed.h"
@@ -24,7 +25,8 @@ class Cut {
         graph_(MakeRandomGraph(random_, 40)),
         oracle_(graph_),
         machine_(std::move(machine)),
-        fakes_(std::move(fakes)) {}
+        fakes_(std::move(fakes)),
+        edges_(LoopbackOptions{}) {}
 
   // Devices one after another through the graph, as stages of a pipeline, instead of at random.
   void UseStages() { stages_ = true; }
@@ -46,6 +48,7 @@ class Cut {
     UploadBound(graph_, oracle_, bound_);
     LocalProgramHostOptions options;
     options.devices = Borrow(fakes_);
+    options.edges = &edges_.port(0);
     ASSERT_OK_AND_ASSIGN(host_, LocalProgramHost::Create(std::move(options)));
     ASSERT_OK_AND_ASSIGN(const ProgramId id, host_->Install(program_));
     ASSERT_OK_AND_ASSIGN(instance_, host_->Instantiate(id, bound_.bindings));
@@ -112,6 +115,7 @@ class Cut {
 
   const Program& program() const { return program_; }
   HostCounters counters() { return host_->counters(); }
+  LoopbackEdges& edges() { return edges_; }
 
  private:
   Random random_;
@@ -119,6 +123,7 @@ class Cut {
   HostGraph oracle_;
   const MachineForTest machine_;
   std::vector<std::unique_ptr<FakeDevice>> fakes_;
+  LoopbackEdges edges_;
   bool stages_ = false;
   Program program_;
   BoundSlots bound_;
@@ -169,6 +174,30 @@ TEST(ExecutorRandom, OverlappingSteps_EqualTheOracle) {
   }
   EXPECT_GT(experts, 0);
   EXPECT_GT(overlapped, 0);
+}
+
+// What crosses devices goes by messages of the process to itself.
+TEST(ExecutorRandom, Messages_EqualTheOracle) {
+  const uint64_t seed = TestSeed(1);
+  int64_t messages = 0;
+  for (uint64_t i = 0; i < 16 && !Failed(); ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed + i);
+    const int devices = i % 4 < 2 ? 2 : 3;
+    MachineForTest machine = i % 8 == 7 ? SharingMachine() : SeparateMachine(devices);
+    machine.overlap = i % 2 == 0;
+    machine.edges = true;
+    machine.copy_experts = i % 3 == 0;
+    Cut cut(seed + i, std::move(machine),
+            i % 8 == 7 ? MakeSharingDevices(seed + i) : MakeFakeDevices(devices, seed + i));
+    if (i % 4 > 1) cut.UseStages();
+    cut.Run(8);
+    if (Failed()) return;
+    const int64_t sends = CountCommands<SendCommand>(cut.program());
+    EXPECT_EQ(cut.edges().traffic(0, 0).messages, 8 * sends);
+    EXPECT_EQ(cut.edges().waiting(0), 0);
+    messages += sends;
+  }
+  EXPECT_GT(messages, 0);
 }
 
 // An accelerator computes in the host's memory, a third device reaches it.

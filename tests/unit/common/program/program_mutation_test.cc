@@ -1,6 +1,8 @@
 // Programs changed at random: refused, or safe to run.
+#include <chrono>
 #include <limits>
 
+#include "common/program/loopback_edges.h"
 #include "common/program/program_checks.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/status_matchers.h"
@@ -130,6 +132,26 @@ class ProgramMutator {
     experts.node = AnyNode();
   }
   void MutateCommand(ObserveCommand& observe) { observe.node = AnyNode(); }
+  void MutateCommand(SendCommand& send) { MutateEdge(send, send.source); }
+  void MutateCommand(ReceiveCommand& receive) { MutateEdge(receive, receive.destination); }
+  template <typename EdgeCommand>
+  void MutateEdge(EdgeCommand& command, SlotPlace& place) {
+    switch (random_.Between(0, 4)) {
+      case 0:
+        return Integer(command.edge);
+      case 1:
+        return Integer(command.peer);
+      case 2:
+        return Integer(command.bytes);
+      case 3:
+        return MutatePlace(place);
+      default:
+        command.node = AnyNode();
+        if (Index(command.node) < 0 || Index(command.node) >= program_.graph.size()) return;
+        place = program_.places[Index(command.node)];
+        command.bytes = *ByteExtent(program_.graph.layout(command.node));
+    }
+  }
   void MutateCommand(RecordCommand& record) { record.event = AnyEvent(); }
   void MutateCommand(WaitCommand& wait) { wait.event = AnyEvent(); }
 
@@ -146,6 +168,8 @@ void RunSafely(const Program& program, const std::vector<std::unique_ptr<FakeDev
   LocalProgramHostOptions options;
   options.devices = Borrow(fakes);
   options.observer = [](int64_t, int32_t, absl::Span<const uint8_t>) { return true; };
+  LoopbackEdges edges({.processes = 3});
+  options.edges = &edges.port(0);
   ASSERT_OK_AND_ASSIGN(const auto host, LocalProgramHost::Create(std::move(options)));
   ASSERT_OK_AND_ASSIGN(const ProgramId id, host->Install(program));
   const absl::StatusOr<InstanceId> instance = host->Instantiate(id, bound.bindings);
@@ -155,12 +179,14 @@ void RunSafely(const Program& program, const std::vector<std::unique_ptr<FakeDev
     if (slot.kind == SlotKind::kInput) by_id[slot.id].resize(static_cast<size_t>(slot.bytes));
   }
   StepInput input;
+  // Of messages that never come; those to itself often do.
+  input.deadline = SystemClock().Now() + std::chrono::milliseconds(20);
   for (const auto& [input_id, value] : by_id) input.inputs.push_back(value);
   for (input.step = 1; input.step <= 3; ++input.step) ASSERT_OK(host->Launch(*instance, input));
   for (int64_t step = 1; step <= 3; ++step) host->Await(step, Soon()).status().IgnoreError();
 }
 
-enum class Kind { kSeparate, kSharing, kOverlapping };
+enum class Kind { kSeparate, kSharing, kOverlapping, kMessages };
 
 // Programs of that kind with expert copies, and with each result shown where it was computed.
 void CheckKind(Kind kind) {
@@ -172,6 +198,7 @@ void CheckKind(Kind kind) {
     const Graph graph = MakeRandomGraph(random, 15);
     MachineForTest machine = kind == Kind::kSharing ? SharingMachine() : SeparateMachine(2);
     machine.overlap = kind == Kind::kOverlapping;
+    machine.edges = kind == Kind::kMessages;
     machine.copy_experts = true;
     std::vector<int32_t> devices;
     devices.reserve(graph.nodes().size());
@@ -203,6 +230,8 @@ TEST(ProgramMutation, AnyChangeInSharedMemory_IsRefusedOrRunsSafely) { CheckKind
 TEST(ProgramMutation, AnyChangeOfOverlappingSteps_IsRefusedOrRunsSafely) {
   CheckKind(Kind::kOverlapping);
 }
+
+TEST(ProgramMutation, AnyChangeOfMessages_IsRefusedOrRunsSafely) { CheckKind(Kind::kMessages); }
 
 }  // namespace
 }  // namespace weft

@@ -139,6 +139,17 @@ Result TakeFill(const proto::Node& node) {
   return OpAttributes(fill);
 }
 
+void Put(const ReceiveAttributes& receive, proto::Node& node) {
+  node.mutable_receive()->set_type(static_cast<uint32_t>(GetDTypeInfo(receive.dtype).gguf_id));
+  EncodeExtents(receive.ne, *node.mutable_receive()->mutable_ne());
+}
+Result TakeReceive(const proto::Node& node) {
+  ReceiveAttributes receive;
+  ASSIGN_OR_RETURN(receive.dtype, DecodeDType("type", node.receive().type()));
+  ASSIGN_OR_RETURN(receive.ne, DecodeExtents("ne", node.receive().ne()));
+  return OpAttributes(receive);
+}
+
 // --- Element by element, along rows ---
 
 void Put(const ScaleAttributes& scale, proto::Node& node) {
@@ -304,6 +315,7 @@ constexpr std::array<Row, std::variant_size_v<OpAttributes>> kRows = {{
     {kRope, TakeRope},
     {kPagedAttention, TakePagedAttention},
     {kTriangle, TakeTriangle},
+    {kReceive, TakeReceive},
 }};
 
 constexpr bool RowsAreComplete() {

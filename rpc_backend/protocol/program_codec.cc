@@ -122,6 +122,49 @@ absl::StatusOr<Command> Take(const proto::ObserveCommand& message) {
   return Command(ObserveCommand{NodeId{message.node()}, message.tag()});
 }
 
+// What sends and receives have in common.
+template <typename EdgeCommand, typename Message>
+void PutEdge(const EdgeCommand& edge, Message& message) {
+  message.set_node(Index(edge.node));
+  message.set_bytes(edge.bytes);
+  message.set_edge(edge.edge);
+  message.set_peer(edge.peer);
+}
+template <typename EdgeCommand, typename Message>
+absl::Status TakeEdge(const Message& message, EdgeCommand& edge) {
+  RETURN_IF_ERROR(CheckNotNegative("node", message.node()));
+  RETURN_IF_ERROR(CheckNotNegative("bytes", message.bytes()));
+  RETURN_IF_ERROR(CheckNotNegative("edge", message.edge()));
+  RETURN_IF_ERROR(CheckNotNegative("peer", message.peer()));
+  edge.node = NodeId{message.node()};
+  edge.bytes = message.bytes();
+  edge.edge = message.edge();
+  edge.peer = message.peer();
+  return absl::OkStatus();
+}
+
+void Put(const SendCommand& send, proto::Command& message) {
+  PutEdge(send, *message.mutable_send());
+  Put(send.source, *message.mutable_send()->mutable_source());
+}
+absl::StatusOr<Command> Take(const proto::SendCommand& message) {
+  SendCommand send;
+  RETURN_IF_ERROR(TakeEdge(message, send));
+  ASSIGN_OR_RETURN(send.source, Take("source", message.source()));
+  return Command(send);
+}
+
+void Put(const ReceiveCommand& receive, proto::Command& message) {
+  PutEdge(receive, *message.mutable_receive());
+  Put(receive.destination, *message.mutable_receive()->mutable_destination());
+}
+absl::StatusOr<Command> Take(const proto::ReceiveCommand& message) {
+  ReceiveCommand receive;
+  RETURN_IF_ERROR(TakeEdge(message, receive));
+  ASSIGN_OR_RETURN(receive.destination, Take("destination", message.destination()));
+  return Command(receive);
+}
+
 void Put(const RecordCommand& record, proto::Command& message) {
   message.mutable_record()->set_event(record.event);
 }
@@ -144,6 +187,10 @@ absl::StatusOr<Command> TakeCommand(const proto::Command& message) {
       return Take(message.copy_experts());
     case proto::Command::kObserve:
       return Take(message.observe());
+    case proto::Command::kSend:
+      return Take(message.send());
+    case proto::Command::kReceive:
+      return Take(message.receive());
     case proto::Command::kRecord:
       return TakeEvent<RecordCommand>(message.record());
     case proto::Command::kWait:

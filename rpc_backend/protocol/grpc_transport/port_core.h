@@ -1,0 +1,99 @@
+// The inside of a port over gRPC: its inbox and links under one lock, shared with the streams that
+// gRPC drives.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/transport/inbox.h"
+#include "rpc_backend/protocol/grpc_transport/data_link.h"
+
+namespace weft {
+
+class GrpcPortCore {
+ public:
+  explicit GrpcPortCore(const PortOptions& options) : options_(options), inbox_(options) {}
+
+  // --- for the port ---
+
+  const PortOptions& options() const { return options_; }
+  Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
+  Inbox& inbox() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return inbox_; }
+  // Null for a number without a connection.
+  DataLink* FindLink(int32_t peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Asks for the announced messages that the inbox has room for.
+  void FetchWanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NotifySenders() { sent_.NotifyAll(); }
+  // Waits until outgoing bytes of some link became fewer, or something is lost.
+  bool AwaitSent(Clock::TimePoint deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return sent_.WaitUntil(mutex_, deadline);
+  }
+  // Ends all streams and waits until they are gone.
+  void Shutdown();
+
+  // --- connecting ---
+
+  // A stream that this side opens to `peer`, whose number was added to the inbox. Sends the hello.
+  void Open(const PortPeer& peer, int64_t port, DataStream& stream);
+  // Waits until the other side answered. On an error the number is free again.
+  absl::Status AwaitWelcome(int32_t peer, Clock::TimePoint deadline);
+  // A stream that another port opened. Errors: UNAVAILABLE; then this core does not know the
+  // stream.
+  absl::Status Accept(const proto::DataMessage& hello, DataStream& stream);
+
+  // --- for streams, from gRPC's threads ---
+
+  // Whether to read on.
+  bool Take(int32_t peer, DataStream& stream, proto::DataMessage& frame);
+  void Written(int32_t peer, DataStream& stream);
+  // Starts no frame any more.
+  void StopWriting(int32_t peer, DataStream& stream);
+  // The stream is over, and forgotten here. `why` is for people.
+  void Close(int32_t peer, DataStream& stream, std::string_view why);
+  // The stream does not call again.
+  void Gone();
+
+ private:
+  struct Connection {
+    explicit Connection(DataLink data_link) : link(std::move(data_link)) {}
+    DataLink link;
+    bool welcomed = false;
+    bool over = false;
+    std::string why;
+  };
+  Connection* Find(int32_t peer, const DataStream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const PortOptions options_;
+  const SystemClock clock_;
+  Mutex mutex_;
+  Inbox inbox_ ABSL_GUARDED_BY(mutex_);
+  CondVar sent_;
+  CondVar changed_;  // a connection was welcomed or closed, or a stream is gone
+  std::map<int32_t, Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  int streams_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// The ports of a process by the number in their address. Any thread may call.
+class GrpcPortRegistry {
+ public:
+  // Returns its number.
+  int64_t Add(const std::shared_ptr<GrpcPortCore>& port);
+  void Remove(int64_t number);
+  // Null where there is none.
+  std::shared_ptr<GrpcPortCore> Find(int64_t number);
+
+ private:
+  Mutex mutex_;
+  int64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<int64_t, std::shared_ptr<GrpcPortCore>> ports_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace weft

@@ -1,0 +1,24 @@
+// The kinds of messages that a coordinator and workers exchange on the data plane
+// (common/transport/message.h).
+//
+//   kind     header.step           header.id        payload
+//   kExecute steps of that worker  0                proto::StepRequest
+//   kReply   as the request        0                proto::StepReply
+//   kCancel  as the request        0                nothing
+//   kEdge    steps of the session  edge of the plan the tensor, packed
+//   kProbe   round                 number of probe  any bytes
+#pragma once
+
+#include <cstdint>
+
+namespace weft {
+
+enum class MessageKind : uint32_t {
+  kExecute = 0,
+  kReply = 1,
+  kCancel = 2,
+  kEdge = 3,
+  kProbe = 4,
+};
+
+}  // namespace weft

@@ -200,14 +200,9 @@ void Inbox::Fetched(int64_t ticket, Payload payload) {
   NotifyMatching(entry->message.peer, entry->message.header);
 }
 
-void Inbox::Withdraw(int64_t ticket) {
-  for (std::deque<Entry>& entries : entries_) {
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (entries[i].ticket != ticket) continue;
-      Remove(entries, i);
-      return;
-    }
-  }
+void Inbox::FetchFailed(int64_t ticket, const absl::Status& why) {
+  const Entry* entry = FindTicket(ticket);
+  if (entry != nullptr) LosePeer(entry->message.peer, why);
 }
 
 void Inbox::Remove(std::deque<Entry>& entries, size_t index) {

@@ -74,8 +74,8 @@ class Inbox {
   std::optional<Wanted> NextWanted();
   // The bytes of a wanted offer are here. Ignored if its peer is lost.
   void Fetched(int64_t ticket, Payload payload);
-  // Forgets an offer, wanted or not.
-  void Withdraw(int64_t ticket);
+  // They will not come: the peer that offered them is lost.
+  void FetchFailed(int64_t ticket, const absl::Status& why);
 
   // --- reading ---
 

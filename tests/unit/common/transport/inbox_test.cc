@@ -131,7 +131,7 @@ TEST_F(InboxTest, NextWanted_Room_TakesUntilFull) {
 TEST_F(InboxTest, NextWanted_Full_TakesOneForEachThatWaits) {
   ASSERT_TRUE(inbox_.Offer(1, {.epoch = kEpoch, .id = 1}, 90000).has_value());
   ASSERT_TRUE(inbox_.NextWanted().has_value());
-  const auto second = inbox_.Offer(1, {.epoch = kEpoch, .id = 2}, 90000);
+  ASSERT_TRUE(inbox_.Offer(1, {.epoch = kEpoch, .id = 2}, 90000).has_value());
   const auto third = inbox_.Offer(2, {.epoch = kEpoch, .id = 3}, 90000);
   EXPECT_FALSE(inbox_.NextWanted().has_value());
 
@@ -146,8 +146,10 @@ TEST_F(InboxTest, NextWanted_Full_TakesOneForEachThatWaits) {
   inbox_.Enter(any);
   EXPECT_FALSE(inbox_.NextWanted().has_value());
   inbox_.Leave(any);
-  inbox_.Withdraw(*second);
   EXPECT_EQ(inbox_.stored_bytes(), 180000);
+  inbox_.FetchFailed(*third, absl::UnavailableError("reset"));
+  EXPECT_EQ(inbox_.stored_bytes(), 90000);
+  EXPECT_THAT(inbox_.failure(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("peer 2 (w)")));
 }
 
 TEST_F(InboxTest, LosePeer_ArrivedStaysReadable_OffersAreVoid) {

@@ -1,0 +1,152 @@
+// One ucp_worker of a port: its listener, its connections, and what is on its way over them. It
+// knows no keys and no peers; the port does.
+//
+// Not thread-safe: the port's mutex guards it. Nothing here waits. Events are reported from within
+// Progress, after UCX returned, so that the port may call back into the worker.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/transport/ucx/port_address.h"
+#include "common/transport/ucx/ucx_context.h"
+#include "common/transport/ucx/ucx_wire.h"
+
+namespace weft {
+
+class UcxWorker;
+
+// Made and owned by a UcxWorker; valid until Close, or the end of the worker.
+struct UcxConnection {
+  UcxWorker* worker = nullptr;
+  ucp_ep_h endpoint = nullptr;
+  bool accepted = false;       // the other side connected
+  bool failed = false;         // UCX reported its end, once
+  int32_t peer = -1;           // for the port; -1 before it knows
+  int64_t outgoing_bytes = 0;  // of sends that are not complete
+};
+
+// What a worker tells its port. Pointers to connections stay valid during the call at least.
+class UcxWorkerEvents {
+ public:
+  virtual ~UcxWorkerEvents() = default;
+  virtual void OnHello(UcxConnection& connection, absl::Span<const uint8_t> hello) = 0;
+  virtual void OnAnswer(UcxConnection& connection, absl::Span<const uint8_t> answer) = 0;
+  // A small message; called from inside UCX: only to store it.
+  virtual void OnMessage(UcxConnection& connection, absl::Span<const uint8_t> header,
+                         Payload payload) = 0;
+  // A large message that the sender holds; called from inside UCX. Returns a ticket by which the
+  // port will Fetch or Release it, or nothing if it does not want it.
+  virtual std::optional<int64_t> OnOffer(UcxConnection& connection,
+                                         absl::Span<const uint8_t> header, int64_t bytes) = 0;
+  virtual void OnFetched(int64_t ticket, Payload payload) = 0;
+  virtual void OnFetchFailed(int64_t ticket, const absl::Status& why) = 0;
+  // Some bytes of the connection's outgoing_bytes are gone.
+  virtual void OnSent(UcxConnection& connection) = 0;
+  // The connection failed or the other side ended it. It is not closed yet.
+  virtual void OnLost(UcxConnection& connection, const absl::Status& why) = 0;
+};
+
+class UcxWorker {
+ public:
+  // Listens at the first free address of `listen_at`.
+  static absl::StatusOr<std::unique_ptr<UcxWorker>> Create(
+      std::shared_ptr<UcxContext> context, const std::vector<SocketAddress>& listen_at,
+      UcxWorkerEvents& events);
+  // Does not wait for the other sides; what was not read by them may be lost.
+  ~UcxWorker();
+  UcxWorker(const UcxWorker&) = delete;
+  UcxWorker& operator=(const UcxWorker&) = delete;
+
+  const SocketAddress& listen_address() const { return listen_address_; }
+  int event_descriptor() const { return event_descriptor_; }
+  UcxMode mode() const { return context_->mode(); }
+
+  // Lets UCX work until it has nothing to do, or for a bounded number of rounds, and reports
+  // events. Returns whether anything happened.
+  bool Progress();
+  // Prepares event_descriptor to become readable with the next event. False if there is work now.
+  bool Arm();
+  // Sends that UCX has not finished.
+  int64_t sends_pending() const { return static_cast<int64_t>(sends_.size()); }
+
+  // Begins to connect; UCX tells the outcome by OnLost, or by letting messages through.
+  absl::StatusOr<UcxConnection*> Connect(const SocketAddress& address);
+  // Queues a small control message.
+  absl::Status SendControl(UcxConnection& connection, unsigned id, absl::Span<const uint8_t> bytes);
+  // Queues the parts as one message; `bytes` is their sum.
+  absl::Status SendData(UcxConnection& connection, const MessageHeader& header,
+                        absl::Span<const absl::Span<const uint8_t>> parts, int64_t bytes);
+  // Fetches an offered message into memory of `bytes`.
+  void Fetch(int64_t ticket, int64_t bytes);
+  // Ends a connection, as politely as its mode allows, and forgets it.
+  void Close(UcxConnection& connection);
+  // Asks UCX to push out what was sent; flushes_pending() tells how many connections have not yet.
+  void StartFlush();
+  int64_t flushes_pending() const { return flushes_pending_; }
+  // The transports that carry a connection: "posix+cma", "tcp".
+  static std::string TransportNames(const UcxConnection& connection);
+
+ private:
+  struct Outgoing;
+  struct Incoming;
+  struct Deferred;
+
+  UcxWorker(std::shared_ptr<UcxContext> context, UcxWorkerEvents& events);
+  absl::Status Start(const std::vector<SocketAddress>& listen_at);
+  absl::Status Listen(const std::vector<SocketAddress>& listen_at);
+  absl::Status SetHandler(unsigned id, ucp_am_recv_callback_t callback);
+  void Accept(ucp_conn_request_h request);
+  // Makes room for one more connection from somebody who has not said who it is.
+  void LimitStrangers();
+  absl::StatusOr<UcxConnection*> AddConnection(ucp_ep_params_t& params);
+  absl::Status Post(std::unique_ptr<Outgoing> send, uint32_t flags);
+  void Finish(Outgoing& send, ucs_status_t status);
+  UcxConnection* Find(const ucp_am_recv_param_t* param);
+  bool Report();
+
+  static void OnConnectionRequest(ucp_conn_request_h request, void* self);
+  static void OnError(void* connection, ucp_ep_h endpoint, ucs_status_t status);
+  static ucs_status_t OnControl(void* self, unsigned id, const void* header, size_t header_bytes,
+                                const ucp_am_recv_param_t* param);
+  static ucs_status_t OnHelloMessage(void* self, const void* header, size_t header_bytes,
+                                     void* data, size_t bytes, const ucp_am_recv_param_t* param);
+  static ucs_status_t OnAnswerMessage(void* self, const void* header, size_t header_bytes,
+                                      void* data, size_t bytes, const ucp_am_recv_param_t* param);
+  static ucs_status_t OnDataMessage(void* self, const void* header, size_t header_bytes, void* data,
+                                    size_t bytes, const ucp_am_recv_param_t* param);
+  static void OnSendDone(void* request, ucs_status_t status, void* send);
+  // Ends every connection by force; false if UCX does not finish that.
+  bool CloseAll();
+  static void OnCloseDone(void* request, ucs_status_t status, void* self);
+  static void OnFlushDone(void* request, ucs_status_t status, void* self);
+  static void OnFetchDone(void* request, ucs_status_t status, size_t bytes, void* fetch);
+
+  std::shared_ptr<UcxContext> context_;  // shared by all ports of a transport
+  UcxWorkerEvents& events_;
+  ucp_worker_h worker_ = nullptr;
+  ucp_listener_h listener_ = nullptr;
+  SocketAddress listen_address_;
+  int event_descriptor_ = -1;
+  std::list<std::unique_ptr<UcxConnection>> connections_;
+  std::map<ucp_ep_h, UcxConnection*> by_endpoint_;
+  // What UCX still reads and writes: freed when it is done, or with the worker.
+  std::list<std::unique_ptr<Outgoing>> sends_;
+  std::list<std::unique_ptr<Incoming>> fetches_;
+  std::map<int64_t, void*> offers_;  // UCX's descriptors by ticket
+  std::deque<Deferred> deferred_;
+  int64_t flushes_pending_ = 0;
+  int64_t closes_pending_ = 0;
+};
+
+}  // namespace weft

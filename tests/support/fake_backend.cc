@@ -51,11 +51,22 @@ class FakeExecutable final : public Executable {
   const std::vector<TensorPlace> places;
 };
 
+// Makes a result wrong, but finite where it was.
+void Corrupt(const TensorLayout& layout, uint8_t* data) {
+  const int64_t bytes = ByteExtent(layout).value_or(0);
+  if (layout.dtype != DType::kF32) {
+    if (bytes > 0) data[0] ^= 1;
+    return;
+  }
+  constexpr uint8_t kSign = 0x80;
+  for (int64_t i = 3; i < bytes; i += 4) data[i] ^= kSign;
+}
+
 // Plain copies of the operands of one node.
 class Operands {
  public:
-  Operands(const Graph& graph, absl::Span<const TensorPlace> places)
-      : graph_(graph), places_(places), data_(places.size()) {}
+  Operands(const FakeDevice& device, const Graph& graph, absl::Span<const TensorPlace> places)
+      : device_(device), graph_(graph), places_(places), data_(places.size()) {}
 
   absl::Status Evaluate(NodeId id) {
     const Node& node = graph_.node(id);
@@ -68,6 +79,7 @@ class Operands {
       data_[Index(id)] = copies_.back().data();
     }
     RETURN_IF_ERROR(EvaluateNode(graph_, id, data_));
+    if (device_.Corrupts(graph_, id)) Corrupt(node.layout, data_[Index(id)]);
     const TensorPlace& place = places_[Index(id)];
     return place.buffer->Set(place.offset, data_[Index(id)], Bytes(id));
   }
@@ -92,6 +104,7 @@ class Operands {
     return place.buffer->Get(place.offset, data_[Index(id)], Bytes(id));
   }
 
+  const FakeDevice& device_;
   const Graph& graph_;
   const absl::Span<const TensorPlace> places_;
   std::vector<uint8_t*> data_;
@@ -104,7 +117,7 @@ absl::Status RunNodes(const FakeDevice& device, const FakeExecutable& executable
     if (device.options().before_node) {
       RETURN_IF_ERROR(device.options().before_node(executable.graph, id));
     }
-    RETURN_IF_ERROR(Operands(executable.graph, executable.places).Evaluate(id));
+    RETURN_IF_ERROR(Operands(device, executable.graph, executable.places).Evaluate(id));
     if (device.options().after_node) {
       device.options().after_node(executable.graph, id, executable.places[Index(id)]);
     }

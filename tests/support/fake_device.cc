@@ -101,6 +101,12 @@ Support FakeDevice::Supports(const BufferType& type) const {
   return CannotRead(*this, type);
 }
 
+bool FakeDevice::Corrupts(const Graph& graph, NodeId id) const {
+  const std::vector<Op>& ops = options_.corrupt_ops;
+  if (std::find(ops.begin(), ops.end(), graph.node(id).op) != ops.end()) return true;
+  return options_.corrupts && options_.corrupts(graph, id);
+}
+
 bool FakeDevice::Wants(const Graph& graph, NodeId id) const {
   return options_.offload_batch > 0 && OffloadBatch(graph, id) >= options_.offload_batch;
 }

@@ -38,6 +38,10 @@ struct FakeDeviceOptions {
   std::vector<Op> refused_ops;
   std::vector<DType> refused_dtypes;
   std::function<bool(const Graph&, NodeId)> refuses;
+  // What it computes wrong: nodes with these ops, and what `corrupts` says yes to. F32 results are
+  // negated; of others the first byte is changed.
+  std::vector<Op> corrupt_ops;
+  std::function<bool(const Graph&, NodeId)> corrupts;
   // Whose memory it computes in: another fake device, or one in host memory; outlives it. Null: its
   // own.
   Device* shares_memory_of = nullptr;
@@ -83,6 +87,8 @@ class FakeDevice final : public Device {
                                                          BufferUsage usage) override;
   absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(BackendOptions options) override;
 
+  // True if it computes node `id` wrong.
+  bool Corrupts(const Graph& graph, NodeId id) const;
   const FakeDeviceOptions& options() const { return options_; }
   int64_t used_bytes() const;  // of its own memory
   FakeTraffic traffic() const;

@@ -1,8 +1,11 @@
 #include "coordinator/cli/exit_code.h"
 
+#include "common/base/error_scope.h"
+
 namespace weft {
 
 int ExitCode(const absl::Status& status) {
+  if (ScopeOf(status) == ErrorScope::kWorker) return kExitWorkerLost;
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return 0;

@@ -7,6 +7,7 @@
 namespace weft {
 
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitWorkerLost = 3;
 
 int ExitCode(const absl::Status& status);
 

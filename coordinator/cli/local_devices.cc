@@ -1,11 +1,8 @@
 #include "coordinator/cli/local_devices.h"
 
-#include <sched.h>
-
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/cpu_features.h"
+#include "common/base/processors.h"
 #include "common/base/status_macros.h"
 #include "common/blas/blas_device.h"
 #include "common/blas/blas_library.h"
@@ -17,13 +14,6 @@ namespace {
 constexpr int32_t kMaxThreads = 1024;
 
 }  // namespace
-
-int32_t AvailableProcessors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 absl::StatusOr<LocalDevices> OpenLocalDevices(const LocalDeviceOptions& options) {
   if (options.threads < 0 || options.threads > kMaxThreads) {

@@ -11,9 +11,6 @@
 
 namespace weft {
 
-// Processors that this process may use.
-int32_t AvailableProcessors();
-
 struct LocalDeviceOptions {
   int32_t threads = 0;          // 0: one per processor that this process may use
   std::string instruction_set;  // empty: the best

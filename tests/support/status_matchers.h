@@ -26,6 +26,9 @@ MATCHER_P2(StatusIs, code, message, "") {
                                        result_listener);
 }
 
+// A failure with that code, whatever it says.
+inline auto StatusIs(absl::StatusCode code) { return StatusIs(code, ::testing::_); }
+
 MATCHER(IsOk, "is OK") {
   *result_listener << AsStatus(arg).ToString();
   return AsStatus(arg).ok();

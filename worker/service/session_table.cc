@@ -1,0 +1,96 @@
+#include "worker/service/session_table.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
+
+namespace weft {
+
+absl::StatusOr<std::shared_ptr<Session>> SessionTable::Open(
+    std::string coordinator, std::function<void(const std::string&)> end) {
+  MutexLock lock(mutex_);
+  if (draining_) {
+    return absl::UnavailableError("this worker drains and takes no new sessions");
+  }
+  if (static_cast<int64_t>(entries_.size()) >= limit_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("this worker has ", limit_, " sessions, the most it takes"));
+  }
+  const int64_t id = next_++;
+  auto session = std::make_shared<Session>(id, std::move(coordinator), parts_);
+  entries_[id] = {session, std::move(end), clock_.Now()};
+  return session;
+}
+
+absl::StatusOr<std::shared_ptr<Session>> SessionTable::Find(int64_t id) const {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) {
+    return absl::NotFoundError(absl::StrCat("this worker has no session ", id));
+  }
+  return found->second.session;
+}
+
+void SessionTable::Touch(int64_t id) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found != entries_.end()) found->second.last_sign = clock_.Now();
+}
+
+void SessionTable::Remove(int64_t id, const absl::Status& reason) {
+  std::shared_ptr<Session> session;
+  {
+    MutexLock lock(mutex_);
+    const auto found = entries_.find(id);
+    if (found == entries_.end()) return;
+    session = std::move(found->second.session);
+    entries_.erase(found);
+  }
+  session->Abort(reason);
+}
+
+void SessionTable::EndSilent() {
+  std::vector<std::function<void(const std::string&)>> over;
+  {
+    MutexLock lock(mutex_);
+    const Clock::TimePoint now = clock_.Now();
+    for (auto& [id, entry] : entries_) {
+      if (now - entry.last_sign < lease_ || !entry.end) continue;
+      parts_.logger->Warning(
+          StdView(absl::StrCat("session ", id, " of ", entry.session->coordinator(),
+                               " ended: no sign of the coordinator")));
+      over.push_back(std::exchange(entry.end, nullptr));
+    }
+  }
+  for (const auto& end : over) end("no sign of the coordinator");
+}
+
+void SessionTable::EndAll(const std::string& reason) {
+  std::vector<std::function<void(const std::string&)>> all;
+  {
+    MutexLock lock(mutex_);
+    draining_ = true;
+    for (auto& [id, entry] : entries_) {
+      if (entry.end) all.push_back(std::exchange(entry.end, nullptr));
+    }
+  }
+  for (const auto& end : all) end(reason);
+}
+
+void SessionTable::Drain() {
+  MutexLock lock(mutex_);
+  draining_ = true;
+}
+
+bool SessionTable::draining() const {
+  MutexLock lock(mutex_);
+  return draining_;
+}
+
+int32_t SessionTable::count() const {
+  MutexLock lock(mutex_);
+  return static_cast<int32_t>(entries_.size());
+}
+
+}  // namespace weft

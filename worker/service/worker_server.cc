@@ -1,0 +1,67 @@
+#include "worker/service/worker_server.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
+#include "rpc_backend/protocol/limits.h"
+#include "worker/service/control_service.h"
+
+namespace weft {
+
+struct WorkerServer::Parts {
+  SessionTable* sessions = nullptr;
+  std::unique_ptr<ControlService> control;
+  std::unique_ptr<grpc::Server> server;
+};
+
+WorkerServer::WorkerServer() : parts_(std::make_unique<Parts>()) {}
+
+absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(
+    const WorkerServerOptions& options, const WorkerParts& parts, SessionTable& sessions,
+    const Clock& clock) {
+  std::unique_ptr<WorkerServer> made(new WorkerServer());
+  made->parts_->sessions = &sessions;
+  made->parts_->control = std::make_unique<ControlService>(parts, sessions, options.hello, clock);
+  const WireLimits limits;
+  grpc::ServerBuilder builder;
+  // Else a second worker would share the port in silence.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(limits.control_message_bytes));
+  builder.SetMaxSendMessageSize(static_cast<int>(limits.control_message_bytes));
+  int port = 0;
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(made->parts_->control.get());
+  builder.RegisterService(&options.data->service());
+  made->parts_->server = builder.BuildAndStart();
+  if (made->parts_->server == nullptr || port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options.listen, ": in use, or not of this machine"));
+  }
+  made->address_ = options.listen;
+  if (!absl::StartsWith(options.listen, "unix:")) {
+    made->address_ = absl::StrCat(options.listen.substr(0, options.listen.rfind(':')), ":", port);
+  }
+  if (options.announce_host.empty()) {
+    options.data->SetAddress(made->address_);
+  } else {
+    options.data->SetAddress(absl::StrCat(options.announce_host, ":", port));
+  }
+  return made;
+}
+
+WorkerServer::~WorkerServer() { Shutdown("the worker ends", std::chrono::milliseconds(0)); }
+
+void WorkerServer::Shutdown(const std::string& reason, std::chrono::milliseconds grace) {
+  if (parts_->server == nullptr) return;
+  parts_->sessions->EndAll(reason);
+  parts_->server->Shutdown(std::chrono::system_clock::now() + grace);
+  parts_->server->Wait();
+  parts_->server.reset();
+}
+
+}  // namespace weft

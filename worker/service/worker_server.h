@@ -1,0 +1,49 @@
+// A worker's gRPC server: the control plane, and the data plane that needs no UCX.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "rpc_backend/protocol/hello_codec.h"
+#include "worker/service/session_table.h"
+
+namespace weft {
+
+class GrpcTransport;
+
+struct WorkerServerOptions {
+  std::string listen;  // "127.0.0.1:7000", "[::1]:0", "unix:/run/weft.sock"
+  // Host under which others reach this server, where `listen` names all interfaces; else empty.
+  std::string announce_host;
+  WorkerHello hello;
+  // The data plane without UCX, which this server serves and tells its address; outlives it.
+  GrpcTransport* data = nullptr;
+};
+
+class WorkerServer {
+ public:
+  // Listens when it returns. All outlive it. Errors: UNAVAILABLE naming the address.
+  static absl::StatusOr<std::unique_ptr<WorkerServer>> Start(const WorkerServerOptions& options,
+                                                             const WorkerParts& parts,
+                                                             SessionTable& sessions,
+                                                             const Clock& clock);
+  // Ends all calls.
+  ~WorkerServer();
+
+  // As listened on: with the port that was taken where 0 was asked for.
+  const std::string& address() const { return address_; }
+  // Ends all sessions with that word, waits for their calls at most so long, then cancels them.
+  void Shutdown(const std::string& reason, std::chrono::milliseconds grace);
+
+ private:
+  struct Parts;
+  WorkerServer();
+
+  std::unique_ptr<Parts> parts_;
+  std::string address_;
+};
+
+}  // namespace weft

@@ -1,0 +1,174 @@
+#include "worker/worker.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
+#include "common/base/processors.h"
+#include "common/base/status_macros.h"
+#include "common/transport/host_identity.h"
+#include "common/transport/ucx/ucx_transport.h"
+#include "rpc_backend/protocol/limits.h"
+#include "rpc_backend/protocol/version.h"
+#include "worker/event_loop.h"
+#include "worker/listen_address.h"
+
+namespace weft {
+namespace {
+
+constexpr std::chrono::milliseconds kLeaseChecks{250};
+constexpr std::chrono::milliseconds kShutdownGrace{500};
+constexpr size_t kIncarnationBytes = 16;
+
+std::string MachineName() {
+  std::array<char, 256> name = {};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "worker";
+  return name.data();
+}
+
+absl::StatusOr<std::string> RandomBytes(size_t count) {
+  std::string bytes(count, '\0');
+  if (getrandom(bytes.data(), count, 0) != static_cast<ssize_t>(count)) {
+    return absl::InternalError("no random bytes from the system");
+  }
+  return bytes;
+}
+
+// What the inventory says of a device; its memory is filled in for each hello.
+WorkerDevice Describe(absl::Span<Device* const> devices, const Device& device) {
+  WorkerDevice made;
+  auto& mutable_device = const_cast<Device&>(device);
+  const BufferType& type = mutable_device.buffer_type();
+  made.kind = device.kind();
+  made.description = device.description();
+  made.memory = device.memory();
+  made.capabilities = device.capabilities();
+  made.buffer_type = type.name();
+  made.alignment = type.alignment();
+  made.max_buffer_bytes = type.max_bytes();
+  made.buffer_is_host = type.is_host();
+  made.layout = std::string(type.layout());
+  made.pads = !type.is_host();
+  made.preferred_batch = device.preferred_batch();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (device.Supports(devices[i]->buffer_type()).ok()) {
+      made.reads.push_back(static_cast<int32_t>(i));
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+absl::Status Worker::OpenTransports(const WorkerOptions& options, const ListenAddress& address) {
+  if (options.transport != "grpc") {
+    UcxTransportOptions ucx;
+    ucx.bind_host = !options.data_listen.empty() ? options.data_listen
+                    : !address.host.empty()      ? address.host
+                                                 : ucx.bind_host;
+    if (IsWildcard(ucx.bind_host)) ucx.announce_host = MachineName();
+    absl::StatusOr<std::unique_ptr<Transport>> made = NewUcxTransport(ucx);
+    if (made.ok()) {
+      ucx_ = *std::move(made);
+      parts_.transports.push_back(ucx_.get());
+    } else if (options.transport == "ucx") {
+      return made.status();
+    } else {
+      logger_.Warning(StdView(absl::StrCat("data travels over gRPC: ", made.status().message())));
+    }
+  }
+  grpc_ = std::make_unique<GrpcTransport>("");
+  parts_.transports.push_back(grpc_.get());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<WorkerHello> Worker::MakeHello(const WorkerOptions& options) const {
+  WorkerHello hello;
+  hello.protocol = OwnHello();
+  hello.name = options.name.empty() ? MachineName() : options.name;
+  ASSIGN_OR_RETURN(hello.incarnation, RandomBytes(kIncarnationBytes));
+  hello.host_identity = HostIdentity();
+  for (const Device* device : parts_.devices) {
+    hello.devices.push_back(Describe(parts_.devices, *device));
+  }
+  for (const Transport* transport : parts_.transports) {
+    hello.transports.push_back(transport->name());
+  }
+  hello.has_cache = cache_ != nullptr;
+  hello.lease_ms = options.lease_ms;
+  hello.ping_ms = options.lease_ms / 4;
+  return hello;
+}
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerOptions& options,
+                                                      const DeviceFactory& factory,
+                                                      Logger& logger) {
+  RETURN_IF_ERROR(CheckWorkerOptions(options));
+  std::unique_ptr<Worker> worker(new Worker(logger));
+  DeviceOptions devices;
+  devices.host = options.name.empty() ? MachineName() : options.name;
+  devices.kinds = options.devices;
+  devices.threads = options.threads > 0 ? options.threads : AvailableProcessors();
+  devices.memory_bytes = options.memory_bytes;
+  devices.instruction_set = options.instruction_set;
+  ASSIGN_OR_RETURN(worker->devices_, DiscoverDevices(devices, factory));
+  worker->parts_.devices = worker->devices_.devices;
+  if (!options.cache.empty()) {
+    ASSIGN_OR_RETURN(worker->cache_,
+                     WeightCache::Open(options.cache, options.cache_quota_bytes, logger));
+  }
+  ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress("--listen", options.listen));
+  RETURN_IF_ERROR(worker->OpenTransports(options, address));
+  worker->parts_.files = &worker->files_;
+  worker->parts_.cache = worker->cache_.get();
+  worker->parts_.logger = &logger;
+  worker->sessions_ = std::make_unique<SessionTable>(worker->parts_, worker->clock_,
+                                                     std::chrono::milliseconds(options.lease_ms),
+                                                     WireLimits().sessions);
+  WorkerServerOptions server;
+  server.listen = options.listen;
+  if (IsWildcard(address.host)) server.announce_host = MachineName();
+  server.data = worker->grpc_.get();
+  ASSIGN_OR_RETURN(server.hello, worker->MakeHello(options));
+  ASSIGN_OR_RETURN(worker->server_,
+                   WorkerServer::Start(server, worker->parts_, *worker->sessions_, worker->clock_));
+  return worker;
+}
+
+Worker::~Worker() {
+  if (server_ != nullptr) server_->Shutdown("the worker ends", kShutdownGrace);
+}
+
+int RunWorker(const WorkerOptions& options, const DeviceFactory& factory, Logger& logger) {
+  std::signal(SIGPIPE, SIG_IGN);
+  absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Start(options, factory, logger);
+  if (!worker.ok()) {
+    logger.Error(StdView(worker.status().message()));
+    return absl::IsInvalidArgument(worker.status()) ? 2 : 1;
+  }
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
+  absl::Status status = loop.status();
+  if (status.ok()) {
+    EventLoop& events = **loop;
+    const auto stop = [&events] { events.Stop(); };
+    status.Update(events.OnSignal(SIGTERM, stop));
+    status.Update(events.OnSignal(SIGINT, stop));
+    status.Update(events.Every(kLeaseChecks, [&] {
+      (*worker)->CheckLeases();
+      if (options.parent != 0 && getppid() != options.parent) events.Stop();
+    }));
+    if (status.ok()) {
+      logger.Info(StdView(absl::StrCat("listening on ", (*worker)->address())));
+      events.Run();
+    }
+  }
+  if (!status.ok()) logger.Error(StdView(status.message()));
+  return status.ok() ? 0 : 1;
+}
+
+}  // namespace weft

@@ -1,0 +1,60 @@
+// One worker process: its devices, its sessions and its server, from start to exit.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/transport/transport.h"
+#include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
+#include "worker/device_discovery.h"
+#include "worker/listen_address.h"
+#include "worker/service/worker_server.h"
+#include "worker/session/session.h"
+#include "worker/worker_options.h"
+
+namespace weft {
+
+class Worker {
+ public:
+  // Serves when it returns. `factory` may be empty; `logger` outlives the worker. Errors:
+  // INVALID_ARGUMENT naming the flag; UNAVAILABLE for an address; those of the devices and the
+  // cache.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(const WorkerOptions& options,
+                                                       const DeviceFactory& factory,
+                                                       Logger& logger);
+  ~Worker();
+
+  const std::string& address() const { return server_->address(); }
+  const std::vector<Device*>& devices() const { return parts_.devices; }
+  // Sessions whose coordinator is silent end; to be called several times per lease.
+  void CheckLeases() { sessions_->EndSilent(); }
+  // No new sessions; those that are open go on.
+  void Drain() { sessions_->Drain(); }
+  int32_t sessions() const { return sessions_->count(); }
+
+ private:
+  explicit Worker(Logger& logger) : logger_(logger) {}
+  absl::Status OpenTransports(const WorkerOptions& options, const ListenAddress& address);
+  absl::StatusOr<WorkerHello> MakeHello(const WorkerOptions& options) const;
+
+  Logger& logger_;
+  const SystemClock clock_;
+  WorkerDevices devices_;
+  ModelFiles files_;
+  std::unique_ptr<WeightCache> cache_;
+  std::unique_ptr<Transport> ucx_;  // null where it is absent or refused
+  std::unique_ptr<GrpcTransport> grpc_;
+  WorkerParts parts_;
+  std::unique_ptr<SessionTable> sessions_;
+  std::unique_ptr<WorkerServer> server_;
+};
+
+// Runs a worker until SIGTERM or SIGINT; returns the exit code.
+int RunWorker(const WorkerOptions& options, const DeviceFactory& factory, Logger& logger);
+
+}  // namespace weft

@@ -1,0 +1,33 @@
+// Every flag of weft-worker, with unit and default.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace weft {
+
+struct WorkerOptions {
+  std::string listen = "127.0.0.1:7000";  // control address: HOST:PORT, port 0: any; or unix:PATH
+  std::string data_listen;                // host of the data plane; empty: as `listen`
+  std::string name;                       // for people; empty: the host's name
+  std::vector<std::string> devices = {"cpu"};
+  int32_t threads = 0;          // of the CPU device; 0: one per processor
+  int64_t memory_bytes = 0;     // most that the CPU device gives out; 0: what the machine has
+  std::string instruction_set;  // empty: the best
+  std::string cache;            // folder; empty: no cache
+  int64_t cache_quota_bytes = int64_t{100} << 30;
+  std::string transport = "auto";  // "auto", "ucx", "grpc"
+  int32_t lease_ms = 10000;        // a session without a sign of its coordinator ends after it
+  int32_t parent = 0;              // ends when that process is gone; 0: lives on
+  bool insecure = false;           // listen beyond loopback without encryption
+  bool quiet = false;
+  bool verbose = false;
+};
+
+// Errors: INVALID_ARGUMENT naming the flag.
+absl::Status CheckWorkerOptions(const WorkerOptions& options);
+
+}  // namespace weft

@@ -12,10 +12,10 @@
 
 namespace weft {
 
-template <typename Request>
-absl::StatusOr<std::shared_ptr<Session>> ControlService::Enter(const Request& request) {
+absl::StatusOr<std::shared_ptr<Session>> ControlService::EnterSession(
+    const google::protobuf::Message& request, int64_t session) {
   RETURN_IF_ERROR(CheckMessage(request));
-  return sessions_.Find(request.session());
+  return sessions_.Find(session);
 }
 
 grpc::Status ControlService::Hello(grpc::ServerContext*, const proto::HelloRequest* request,

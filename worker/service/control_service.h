@@ -69,7 +69,11 @@ class ControlService final : public proto::Worker::Service {
  private:
   // The session that a checked request names. Errors: those of CheckMessage; NOT_FOUND.
   template <typename Request>
-  absl::StatusOr<std::shared_ptr<weft::Session>> Enter(const Request& request);
+  absl::StatusOr<std::shared_ptr<weft::Session>> Enter(const Request& request) {
+    return EnterSession(request, request.session());
+  }
+  absl::StatusOr<std::shared_ptr<weft::Session>> EnterSession(
+      const google::protobuf::Message& request, int64_t session);
 
   const WorkerParts& parts_;
   SessionTable& sessions_;

@@ -44,7 +44,8 @@ class LineReader {
   absl::StatusOr<int64_t> Number(std::string_view text) const {
     int64_t number = 0;
     const bool digits = text.find_first_not_of("0123456789") == std::string_view::npos;
-    if (!digits || !absl::SimpleAtoi(AbslView(text), &number)) {
+    const bool padded = text.size() > 1 && text[0] == '0';
+    if (!digits || padded || !absl::SimpleAtoi(AbslView(text), &number)) {
       return Bad(absl::StrCat("'", Shown(text), "' is no number"));
     }
     return number;

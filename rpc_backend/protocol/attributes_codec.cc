@@ -4,6 +4,7 @@
 
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
+#include "rpc_backend/protocol/clean_text.h"
 #include "rpc_backend/protocol/extents_codec.h"
 #include "rpc_backend/protocol/field_error.h"
 #include "rpc_backend/protocol/graph_message.h"
@@ -28,7 +29,7 @@ absl::StatusOr<Enum> DecodeFunction(const std::string& name, int count,
     const auto value = static_cast<Enum>(i);
     if (name_of(value) == name) return value;
   }
-  return BadField("function", absl::StrCat("'", name.substr(0, 32), "'"), "no such function");
+  return BadField("function", absl::StrCat("'", CleanText(name, 32), "'"), "no such function");
 }
 
 template <size_t kCount>

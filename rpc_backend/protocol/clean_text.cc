@@ -41,11 +41,12 @@ std::string CleanText(std::string_view text, int64_t max_bytes) {
   const auto most = static_cast<size_t>(max_bytes);
   const std::string_view start = text.substr(0, 2 * most);  // escapes only lengthen it
   if (text.size() <= most && IsCleanText(text)) return std::string(text);
+  const bool cut = start.size() < text.size();
   // A character that is cut through at the end of `start` does not make the rest unclean.
-  const std::string_view whole = Beginning(start, start.size());
+  const std::string_view whole = cut ? Beginning(start, start.size()) : start;
   const bool clean = whole.size() + 4 > start.size() && IsCleanText(whole);
   const std::string shown = clean ? std::string(whole) : EscapedText(start, start.size());
-  if (shown.size() <= most && start.size() == text.size()) return shown;
+  if (shown.size() <= most && !cut) return shown;
   return std::string(Beginning(shown, most - kCut.size())).append(kCut);
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "rpc_backend/protocol/clean_text.h"
@@ -194,8 +195,12 @@ class BytesChecker {
         count += Elements(*known, *field);
         RETURN_IF_ERROR(CheckCount(*known, count));
       }
+      // Protobuf would refuse it too, with a line in the log for each.
+      if (known->type() == FieldDescriptor::TYPE_STRING && !IsUtf8(field->bytes)) {
+        return Bad(FieldText(*known), "is no UTF-8");
+      }
       if (known->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-        if (field->type != WireType::kBytes) return Bad(known->full_name(), "is no message");
+        if (field->type != WireType::kBytes) return Bad(FieldText(*known), "is no message");
         RETURN_IF_ERROR(Check(*known->message_type(), field->bytes));
       }
     }
@@ -204,6 +209,10 @@ class BytesChecker {
 
  private:
   static constexpr int kMaxFields = 64;
+
+  static std::string FieldText(const FieldDescriptor& field) {
+    return absl::StrCat(field.containing_type()->name(), ".", field.name());
+  }
 
   // Of a list, in this field of the wire.
   static int64_t Elements(const FieldDescriptor& known, const WireField& field) {
@@ -220,11 +229,10 @@ class BytesChecker {
 
   absl::Status CheckCount(const FieldDescriptor& field, int64_t count) const {
     const ListRule* rule = FindListRule(field.containing_type()->name(), field.name());
-    if (rule == nullptr) return Bad(field.full_name(), "has no rule");
+    if (rule == nullptr) return Bad(FieldText(field), "has no rule");
     const int64_t most = rule->most.Of(limits_);
     if (count <= most) return absl::OkStatus();
-    return Bad(absl::StrCat(field.containing_type()->name(), ".", field.name()),
-               absl::StrCat("more than ", most, " entries"));
+    return Bad(FieldText(field), absl::StrCat("more than ", most, " entries"));
   }
 
   const WireLimits& limits_;

@@ -18,7 +18,7 @@ namespace {
 
 // Field numbers of proto/step.proto; a test compares them with the generated code.
 namespace request_field {
-constexpr int kInstance = 1, kGroupStep = 2, kInputs = 3, kTableUpdates = 4, kPageCopies = 5,
+constexpr int kInstance = 1, kEdgeStep = 2, kInputs = 3, kTableUpdates = 4, kPageCopies = 5,
               kDeadlineMs = 6;
 }
 namespace reply_field {
@@ -112,7 +112,7 @@ class RequestDecoder {
       : limits_(limits), request_(request) {
     request.instance = InstanceId{0};
     request.deadline_ms = 0;
-    request.group_step = 0;
+    request.input.edge_step = 0;
     request.input.inputs.clear();
     request.input.table_updates.clear();
     request.input.page_copies.clear();
@@ -127,8 +127,8 @@ class RequestDecoder {
         request_.instance = InstanceId{instance};
         return absl::OkStatus();
       }
-      case request_field::kGroupStep:
-        return TakeInt("group_step", field, 0, kMaxInt64, request_.group_step);
+      case request_field::kEdgeStep:
+        return TakeInt("edge_step", field, 0, kMaxInt64, request_.input.edge_step);
       case request_field::kDeadlineMs:
         return TakeInt("deadline_ms", field, 0, limits_.timeout_ms, request_.deadline_ms);
       case request_field::kInputs:
@@ -171,7 +171,7 @@ class ReplyDecoder {
   ReplyDecoder(const WireLimits& limits, StepReply& reply) : limits_(limits), reply_(reply) {
     reply.status = absl::OkStatus();
     reply.output.compute_seconds = 0;
-    reply.wait_seconds = 0;
+    reply.output.wait_seconds = 0;
   }
 
   absl::Status Take(const WireField& field) {
@@ -198,7 +198,7 @@ class ReplyDecoder {
       case reply_field::kComputeSeconds:
         return TakeSeconds("compute_seconds", field, output.compute_seconds);
       case reply_field::kWaitSeconds:
-        return TakeSeconds("wait_seconds", field, reply_.wait_seconds);
+        return TakeSeconds("wait_seconds", field, output.wait_seconds);
       default:
         return absl::OkStatus();  // of a newer version
     }
@@ -229,7 +229,7 @@ void EncodeStepRequest(const StepRequest& request, std::vector<uint8_t>& bytes) 
   WireWriter writer(bytes);
   const auto instance = static_cast<int64_t>(request.instance);
   if (instance != 0) writer.Int(request_field::kInstance, instance);
-  if (request.group_step != 0) writer.Int(request_field::kGroupStep, request.group_step);
+  if (request.input.edge_step != 0) writer.Int(request_field::kEdgeStep, request.input.edge_step);
   for (const absl::Span<const uint8_t> value : input.inputs) {
     writer.Bytes(request_field::kInputs, value);
   }
@@ -273,7 +273,7 @@ void EncodeStepReply(const StepReply& reply, std::vector<uint8_t>& bytes) {
   if (output.compute_seconds != 0) {
     writer.Double(reply_field::kComputeSeconds, output.compute_seconds);
   }
-  if (reply.wait_seconds != 0) writer.Double(reply_field::kWaitSeconds, reply.wait_seconds);
+  if (output.wait_seconds != 0) writer.Double(reply_field::kWaitSeconds, output.wait_seconds);
 }
 
 absl::Status DecodeStepReply(absl::Span<const uint8_t> bytes, const WireLimits& limits,

@@ -18,10 +18,9 @@ namespace weft {
 // A step to run, as it travels. The deadline counts from its arrival.
 struct StepRequest {
   InstanceId instance{0};
-  int64_t group_step = 0;  // its number for hand-offs between processes
   int64_t deadline_ms = 0;
-  // Decoded: the inputs point into the message, which must outlive them, and `step` is left as it
-  // was.
+  // Decoded: the inputs point into the message, which must outlive them; `step` and `deadline` do
+  // not travel and are left as they were.
   StepInput input;
 };
 
@@ -34,8 +33,7 @@ absl::Status DecodeStepRequest(absl::Span<const uint8_t> bytes, const WireLimits
 // What became of it.
 struct StepReply {
   absl::Status status;
-  StepOutput output;        // meaningful if status is OK
-  double wait_seconds = 0;  // of the busiest stream, for other processes and streams
+  StepOutput output;  // meaningful if status is OK
 };
 
 void EncodeStepReply(const StepReply& reply, std::vector<uint8_t>& bytes);

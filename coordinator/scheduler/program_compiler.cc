@@ -1,6 +1,7 @@
 #include "coordinator/scheduler/program_compiler.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -12,15 +13,25 @@
 namespace weft {
 namespace {
 
+// What one process runs of a plan: all of it, or a part.
+struct Share {
+  const ScheduledGraph& scheduled;
+  absl::Span<const MemoryPlace> places;  // by node of that
+  absl::Span<const int32_t> devices;     // of the process, positions in the plan
+};
+
+// Works with positions in the plan; only what goes into the program counts the process's own.
 class Compiler {
  public:
-  Compiler(const PlanContext& context, const ExecutionPlan& plan)
+  Compiler(const PlanContext& context, const ExecutionPlan& plan, const Share& share)
       : context_(context),
         plan_(plan),
-        scheduled_(plan.scheduled),
-        order_(OrderStreams(context, plan)) {
+        share_(share),
+        scheduled_(share.scheduled),
+        order_(OrderStreams(context, share.scheduled, plan.copies > 1)),
+        local_(static_cast<size_t>(context.device_count()), kNoDevice) {
+    for (const int32_t d : share.devices) local_[d] = next_local_++;
     program_.graph = scheduled_.graph;
-    program_.copies = plan.copies;
     program_.event_count = static_cast<int32_t>(order_.events.size());
     for (const NodeId id : context.input().options.observed) observed_.insert(id);
     for (size_t e = 0; e < order_.events.size(); ++e) {
@@ -28,17 +39,18 @@ class Compiler {
     }
   }
 
-  absl::StatusOr<Program> Run() {
-    for (int32_t d = 0; d < context_.device_count(); ++d) AddDevice(d);
+  Program Run() {
+    for (const int32_t d : share_.devices) AddDevice(d);
     AddArenas();
     for (int32_t i = 0; i < program_.graph.size(); ++i) PlaceNode(NodeId{i});
     AddStreams();
     for (size_t s = 0; s < scheduled_.splits.size(); ++s) EmitSplit(static_cast<int32_t>(s));
-    for (int32_t d = 0; d < context_.device_count(); ++d) {
+    for (const int32_t d : share_.devices) {
       for (const int32_t event : order_.final_waits[d])
         Commands(d).emplace_back(WaitCommand{event});
     }
     for (const NodeId output : scheduled_.outputs) program_.outputs.push_back({output});
+    Localize();
     return std::move(program_);
   }
 
@@ -58,7 +70,7 @@ class Compiler {
   }
 
   void AddMemory(int32_t d, int32_t home) {
-    std::vector<int32_t>& memories = program_.devices[d].memories;
+    std::vector<int32_t>& memories = program_.devices[local_[d]].memories;
     if (std::find(memories.begin(), memories.end(), home) == memories.end()) {
       memories.push_back(home);
     }
@@ -70,6 +82,7 @@ class Compiler {
     for (size_t p = 0; p < plan_.memory.pools.size(); ++p) {
       first_slot_.push_back(static_cast<int32_t>(program_.slots.size()));
       const auto device = static_cast<int32_t>(p) % count;
+      if (local_[device] == kNoDevice) continue;
       const SlotKind kind =
           static_cast<int32_t>(p) < count ? SlotKind::kArena : SlotKind::kCrossing;
       for (const int64_t bytes : plan_.memory.pools[p].chunk_bytes) {
@@ -92,7 +105,7 @@ class Compiler {
       place = program_.places[Index(graph.Root(id))];
       place.offset += graph.node(id).view_offset;
     } else {
-      const MemoryPlace& planned = plan_.memory.places[Index(id)];
+      const MemoryPlace& planned = share_.places[Index(id)];
       place = {first_slot_[planned.pool] + planned.chunk, planned.offset};
     }
     program_.places.push_back(place);
@@ -140,14 +153,21 @@ class Compiler {
     for (const ScheduledCopy& copy : split.copies) EmitCopy(copy, commands);
     RecordAt(split.device, 2 * order_.ordinal[s] + 1);
     EmitNodes(split, commands);
+    for (const ScheduledSend& send : split.sends) {
+      commands.emplace_back(SendCommand{send.node, program_.places[Index(send.node)],
+                                        BytesOf(send.node), send.edge, send.peer});
+    }
     RecordAt(split.device, 2 * order_.ordinal[s] + 2);
   }
 
   void EmitCopy(const ScheduledCopy& copy, std::vector<Command>& commands) {
-    const Graph& graph = program_.graph;
-    const SlotPlace source = program_.places[Index(graph.node(copy.node).sources[0])];
     const SlotPlace destination = program_.places[Index(copy.node)];
-    const int64_t bytes = *ByteExtent(graph.layout(copy.node));
+    const int64_t bytes = BytesOf(copy.node);
+    if (copy.edge != kNoEdge) {
+      commands.emplace_back(ReceiveCommand{copy.node, destination, bytes, copy.edge, copy.peer});
+      return;
+    }
+    const SlotPlace source = program_.places[Index(program_.graph.node(copy.node).sources[0])];
     if (copy.kind == ReplicaKind::kExperts) {
       commands.emplace_back(CopyExpertsCommand{
           copy.node, copy.ids, source, program_.places[Index(copy.ids)], destination, bytes});
@@ -155,6 +175,8 @@ class Compiler {
       commands.emplace_back(CopyCommand{copy.node, source, destination, bytes});
     }
   }
+
+  int64_t BytesOf(NodeId id) const { return *ByteExtent(program_.graph.layout(id)); }
 
   // One command, cut after observed nodes.
   void EmitNodes(const ScheduledSplit& split, std::vector<Command>& commands) {
@@ -169,10 +191,30 @@ class Compiler {
     if (!compute.nodes.empty()) commands.emplace_back(std::move(compute));
   }
 
+  // From positions in the plan to those of the process. Where one stream does it all, steps follow
+  // each other without copies.
+  void Localize() {
+    for (ProgramDevice& device : program_.devices) {
+      for (int32_t& memory : device.memories) memory = local_[memory];
+    }
+    for (Slot& slot : program_.slots) {
+      if (slot.kind == SlotKind::kArena || slot.kind == SlotKind::kCrossing) {
+        slot.id = local_[slot.id];
+      }
+      slot.device = local_[slot.device];
+    }
+    for (Stream& stream : program_.streams) stream.device = local_[stream.device];
+    const bool whole = share_.devices.size() == local_.size();
+    program_.copies = whole || program_.streams.size() > 1 ? plan_.copies : 1;
+  }
+
   const PlanContext& context_;
   const ExecutionPlan& plan_;
+  const Share share_;
   const ScheduledGraph& scheduled_;
   const StreamOrder order_;
+  std::vector<int32_t> local_;  // by position in the plan: in the process, or kNoDevice
+  int32_t next_local_ = 0;
   Program program_;
   std::vector<int32_t> first_slot_;
   std::vector<int32_t> stream_of_;
@@ -183,7 +225,47 @@ class Compiler {
 }  // namespace
 
 absl::StatusOr<Program> CompilePlan(const PlanContext& context, const ExecutionPlan& plan) {
-  return Compiler(context, plan).Run();
+  std::vector<int32_t> devices(static_cast<size_t>(context.device_count()));
+  std::iota(devices.begin(), devices.end(), 0);
+  return Compiler(context, plan, {plan.scheduled, plan.memory.places, devices}).Run();
+}
+
+int64_t FleetProgram::Messages(int32_t from, int32_t to) const {
+  return std::count_if(edges.begin(), edges.end(), [&](const FleetEdge& edge) {
+    return edge.source == from && edge.destination == to;
+  });
+}
+
+int64_t FleetProgram::MessageBytes(int32_t from, int32_t to) const {
+  int64_t bytes = 0;
+  for (const FleetEdge& edge : edges) {
+    if (edge.source == from && edge.destination == to) bytes += edge.bytes;
+  }
+  return bytes;
+}
+
+absl::StatusOr<FleetProgram> CompileFleet(const PlanContext& context, const ExecutionPlan& plan,
+                                          absl::Span<const std::string> hosts) {
+  std::vector<int32_t> process_of;
+  for (int32_t d = 0; d < context.device_count(); ++d) {
+    const auto host = std::find(hosts.begin(), hosts.end(), context.device(d).host());
+    process_of.push_back(host == hosts.end() ? -1 : static_cast<int32_t>(host - hosts.begin()));
+  }
+  ASSIGN_OR_RETURN(PlanParts parts,
+                   CutPlan(context, plan, process_of, static_cast<int32_t>(hosts.size())));
+  FleetProgram fleet;
+  for (size_t p = 0; p < hosts.size(); ++p) {
+    PlanPart& part = parts.parts[p];
+    ProcessProgram process;
+    process.host = hosts[p];
+    process.program = Compiler(context, plan, {part.scheduled, part.places, part.devices}).Run();
+    process.inputs = std::move(part.inputs);
+    process.outputs = std::move(part.outputs);
+    fleet.processes.push_back(std::move(process));
+  }
+  fleet.edges = std::move(parts.edges);
+  fleet.output_count = static_cast<int32_t>(plan.scheduled.outputs.size());
+  return fleet;
 }
 
 }  // namespace weft

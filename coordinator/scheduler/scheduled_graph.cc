@@ -27,7 +27,7 @@ class Rewriter {
     for (size_t s = 0; s < plan_.splits.size(); ++s) {
       const Split& split = plan_.splits[s];
       split_ = static_cast<int32_t>(s);
-      result_.splits.push_back({split.device, {}, {}});
+      result_.splits.push_back({split.device, {}, {}, {}});
       EmitReplicas(split);
       FindSplitFusions(split);
       for (int32_t i = split.begin; i < split.end; ++i) {

@@ -12,16 +12,30 @@
 
 namespace weft {
 
+inline constexpr int32_t kNoEdge = -1;
+
 struct ScheduledCopy {
   NodeId node = kNoNode;  // the `copy`
   ReplicaKind kind = ReplicaKind::kTensor;
   NodeId ids = kNoNode;  // of kExperts: which experts, where they were computed
+  // In the part of one process of several: this is no copy but a `receive` of that edge from
+  // process `peer`.
+  int32_t edge = kNoEdge;
+  int32_t peer = -1;
+};
+
+// In the part of one process of several: a tensor that process `peer` receives.
+struct ScheduledSend {
+  NodeId node = kNoNode;
+  int32_t edge = kNoEdge;
+  int32_t peer = -1;
 };
 
 struct ScheduledSplit {
   int32_t device = kNoDevice;
   std::vector<ScheduledCopy> copies;
   std::vector<NodeId> nodes;  // executed ones, in order
+  std::vector<ScheduledSend> sends;
 };
 
 struct ScheduledGraph {

@@ -11,10 +11,10 @@ constexpr int32_t kNothing = -1;  // progress of a stream of which nothing is kn
 
 class Orderer {
  public:
-  Orderer(const PlanContext& context, const ExecutionPlan& plan)
+  Orderer(const PlanContext& context, const ScheduledGraph& scheduled, bool pipelined)
       : context_(context),
-        scheduled_(plan.scheduled),
-        pipelined_(plan.copies > 1),
+        scheduled_(scheduled),
+        pipelined_(pipelined),
         device_count_(context.device_count()),
         split_count_of_(device_count_),
         known_(device_count_, std::vector<int32_t>(device_count_, kNothing)) {
@@ -61,7 +61,7 @@ class Orderer {
     waits_ = &order_.waits.back();
     const Graph& graph = scheduled_.graph;
     for (const ScheduledCopy& copy : split.copies) {
-      NeedValue(graph.node(copy.node).sources[0], s);
+      if (copy.edge == kNoEdge) NeedValue(graph.node(copy.node).sources[0], s);
       if (copy.ids != kNoNode) NeedValue(copy.ids, s);
     }
     bool writes_arena = !split.copies.empty();
@@ -73,6 +73,7 @@ class Orderer {
         writes_arena = true;
       }
     }
+    for (const ScheduledSend& send : split.sends) NeedValue(send.node, s);
     if (writes_arena) NeedQuiet(ArenaKey(context_.MemoryOf(device_)));
     known_[device_][device_] = end;
     snapshots_[{device_, copied}] = known_[device_];
@@ -84,13 +85,14 @@ class Orderer {
   void NoteAccesses(const ScheduledSplit& split, int32_t copied, int32_t end) {
     const Graph& graph = scheduled_.graph;
     for (const ScheduledCopy& copy : split.copies) {
-      Touch(graph.node(copy.node).sources[0], copied);
+      if (copy.edge == kNoEdge) Touch(graph.node(copy.node).sources[0], copied);
       if (copy.ids != kNoNode) Touch(copy.ids, copied);
     }
     for (const NodeId id : split.nodes) {
       for (const NodeId source : graph.node(id).sources) Touch(source, end);
       Touch(id, end);
     }
+    for (const ScheduledSend& send : split.sends) Touch(send.node, end);
     if (!split.copies.empty()) TouchKey(ArenaKey(context_.MemoryOf(device_)), end);
   }
 
@@ -177,8 +179,9 @@ class Orderer {
 
 }  // namespace
 
-StreamOrder OrderStreams(const PlanContext& context, const ExecutionPlan& plan) {
-  return Orderer(context, plan).Run();
+StreamOrder OrderStreams(const PlanContext& context, const ScheduledGraph& scheduled,
+                         bool pipelined) {
+  return Orderer(context, scheduled, pipelined).Run();
 }
 
 }  // namespace weft

@@ -9,7 +9,6 @@
 #include "common/base/absl_view.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
-#include "coordinator/scheduler/program_compiler.h"
 
 namespace weft {
 namespace {
@@ -53,11 +52,11 @@ struct StepInputs {
 
 }  // namespace
 
-ModelRunner::ModelRunner(const Model& model, PlacedDevices placed, ProgramHost& host,
+ModelRunner::ModelRunner(const Model& model, PlacedDevices placed, ProcessGroup& group,
                          const Clock& clock, const RunnerOptions& options)
     : model_(model),
       placed_(std::move(placed)),
-      host_(host),
+      group_(group),
       clock_(clock),
       options_(options),
       plan_options_(options.plan),
@@ -82,8 +81,26 @@ absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const Model& mo
                                                                  const Clock& clock,
                                                                  const RunnerOptions& options) {
   RETURN_IF_ERROR(CheckRunnerOptions(model, options));
+  auto group = std::make_unique<ProcessGroup>(host);
   std::unique_ptr<ModelRunner> runner(
-      new ModelRunner(model, std::move(placed), host, clock, options));
+      new ModelRunner(model, std::move(placed), *group, clock, options));
+  runner->owned_group_ = std::move(group);
+  return Start(std::move(runner));
+}
+
+absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const Model& model,
+                                                                 PlacedDevices placed,
+                                                                 ProcessGroup& group,
+                                                                 const Clock& clock,
+                                                                 const RunnerOptions& options) {
+  RETURN_IF_ERROR(CheckRunnerOptions(model, options));
+  return Start(std::unique_ptr<ModelRunner>(
+      new ModelRunner(model, std::move(placed), group, clock, options)));
+}
+
+absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Start(
+    std::unique_ptr<ModelRunner> runner) {
+  const RunnerOptions& options = runner->options_;
   if (runner->pages_ > (int64_t{1} << 27)) {
     return absl::InvalidArgumentError(absl::StrCat("context of ", options.context, " for ",
                                                    options.sequences, " sequences is too large"));
@@ -143,13 +160,13 @@ absl::Status ModelRunner::ReserveBuckets() {
       options_.logger->Warning(StdView(
           absl::StrCat("steps do not overlap, their copies do not fit: ", status.message())));
     }
-    for (const auto& [key, bucket] : buckets_) RETURN_IF_ERROR(host_.Release(bucket.instance));
+    for (const auto& [key, bucket] : buckets_) RETURN_IF_ERROR(group_.Release(bucket.instance));
     buckets_.clear();
     plan_options_.pipeline = false;
     status = PlanBuckets();
   }
   RETURN_IF_ERROR(status);
-  reserved_replacements_ = host_.counters().memory_replaced;
+  reserved_replacements_ = group_.counters().memory_replaced;
   return absl::OkStatus();
 }
 
@@ -166,7 +183,7 @@ GraphShape ModelRunner::ShapeOf(int64_t tokens, int64_t outputs) const {
   return shape;
 }
 
-absl::StatusOr<Program> ModelRunner::Compile(const Graph& graph, int64_t tokens) {
+absl::StatusOr<FleetProgram> ModelRunner::Compile(const Graph& graph, int64_t tokens) {
   const PlanInput input = MakePlanInput(graph, placed_, tokens, plan_options_);
   ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
   ASSIGN_OR_RETURN(const ExecutionPlan plan, MakeExecutionPlan(context, {}));
@@ -186,7 +203,7 @@ absl::StatusOr<Program> ModelRunner::Compile(const Graph& graph, int64_t tokens)
     counters_.arena_bytes = bytes;
     counters_.arena_lower_bound = lower_bound;
   }
-  return CompilePlan(context, plan);
+  return group_.Compile(context, plan);
 }
 
 absl::StatusOr<const ModelRunner::Bucket*> ModelRunner::BucketFor(int64_t tokens, int64_t outputs) {
@@ -201,11 +218,11 @@ absl::StatusOr<const ModelRunner::Bucket*> ModelRunner::BucketFor(int64_t tokens
   }
 
   ASSIGN_OR_RETURN(const ModelGraph graph, model_.BuildGraph(ShapeOf(key.first, key.second)));
-  ASSIGN_OR_RETURN(Program compiled, Compile(graph.graph, bucket.tokens));
+  ASSIGN_OR_RETURN(FleetProgram compiled, Compile(graph.graph, bucket.tokens));
   ++counters_.graphs_built;
   bucket.flops = GraphFlops(graph.graph);
-  ASSIGN_OR_RETURN(const ProgramId program, host_.Install(std::move(compiled)));
-  absl::StatusOr<InstanceId> instance = host_.Instantiate(program, bindings_);
+  ASSIGN_OR_RETURN(const ProgramId program, group_.Install(std::move(compiled)));
+  absl::StatusOr<InstanceId> instance = group_.Instantiate(program, bindings_);
   if (absl::IsResourceExhausted(instance.status())) {
     return absl::ResourceExhaustedError(
         absl::StrCat("not enough memory to compute ", bucket.tokens,
@@ -245,7 +262,7 @@ absl::Status ModelRunner::CheckBatch(absl::Span<const BatchToken> batch) const {
 
 // Memory that was right at the reserve must do for every later step.
 absl::Status ModelRunner::CheckReplans() {
-  const HostCounters counters = host_.counters();
+  const HostCounters counters = group_.counters();
   const int64_t replans = counters.memory_replaced - reserved_replacements_;
   if (replans == counters_.replans) return absl::OkStatus();
   counters_.replans = replans;
@@ -320,7 +337,7 @@ absl::StatusOr<std::vector<float>> ModelRunner::Collect() {
 // Waits for what is in flight and takes it back, the latest last launched first.
 void ModelRunner::DropInFlight() {
   for (const InFlight& step : in_flight_) {
-    (void)host_.Cancel(step.step);
+    (void)group_.Cancel(step.step);
     (void)AwaitStep(step);
   }
   while (!in_flight_.empty()) {
@@ -353,20 +370,26 @@ absl::Status ModelRunner::LaunchBucket(const Bucket& bucket, absl::Span<const Ba
   step.inputs = {Bytes(inputs.tokens), Bytes(inputs.positions), Bytes(inputs.sequences),
                  Bytes(inputs.slots)};
   if (bucket.outputs > 0) step.inputs.push_back(Bytes(inputs.output_rows));
-  step.table_updates = tables_.TakeUpdates();
-  RETURN_IF_ERROR(host_.Launch(bucket.instance, step));
+  step.deadline = DeadlineFor(bucket.flops);
+  for (const TableUpdate& update : tables_.TakeUpdates()) updates_.push_back(update);
+  step.table_updates = updates_;
+  RETURN_IF_ERROR(group_.Launch(bucket.instance, step));
+  updates_.clear();
   ++next_step_;
   return absl::OkStatus();
 }
 
+Clock::TimePoint ModelRunner::DeadlineFor(int64_t flops) const {
+  auto sum = static_cast<double>(flops);
+  for (const InFlight& other : in_flight_) sum += static_cast<double>(other.flops);
+  return clock_.Now() + kDeadlineBase +
+         std::chrono::duration_cast<Clock::TimePoint::duration>(
+             std::chrono::duration<double>(sum / kDeadlineFlopsPerSecond));
+}
+
 absl::StatusOr<std::vector<float>> ModelRunner::AwaitStep(const InFlight& step) {
   // Those before it may still run.
-  double flops = 0;
-  for (const InFlight& other : in_flight_) flops += static_cast<double>(other.flops);
-  const auto deadline = clock_.Now() + kDeadlineBase +
-                        std::chrono::duration_cast<Clock::TimePoint::duration>(
-                            std::chrono::duration<double>(flops / kDeadlineFlopsPerSecond));
-  ASSIGN_OR_RETURN(const StepOutput output, host_.Await(step.step, deadline));
+  ASSIGN_OR_RETURN(const StepOutput output, group_.Await(step.step, DeadlineFor(0)));
   std::vector<float> logits(static_cast<size_t>(step.outputs * n_vocab()));
   if (!logits.empty()) {
     if (output.outputs.size() != 1 || output.outputs[0].size() < logits.size() * sizeof(float)) {

@@ -16,6 +16,7 @@
 #include "common/device/device.h"
 #include "common/program/program_host.h"
 #include "coordinator/engine/model_plan.h"
+#include "coordinator/engine/process_group.h"
 #include "coordinator/engine/runner_options.h"
 #include "coordinator/kv_cache/page_tables.h"
 #include "coordinator/models/model.h"
@@ -51,10 +52,17 @@ struct RunnerMemory {
 
 class ModelRunner {
  public:
-  // `host` runs programs on `placed.devices`, by the same positions. Everything passed by reference
-  // outlives the runner, as do the devices. Errors: INVALID_ARGUMENT for options that the model
+  // The processes of `group` run programs on `placed.devices`: a group of one on all, by the same
+  // positions; else each on those of its host. Everything passed by reference outlives the runner,
+  // as do the devices. Errors: INVALID_ARGUMENT for options that the model
   // cannot have, RESOURCE_EXHAUSTED with the bytes asked for and what to lower, UNIMPLEMENTED for
   // an op or type that no device can run.
+  static absl::StatusOr<std::unique_ptr<ModelRunner>> Create(const Model& model,
+                                                             PlacedDevices placed,
+                                                             ProcessGroup& group,
+                                                             const Clock& clock,
+                                                             const RunnerOptions& options);
+  // One process.
   static absl::StatusOr<std::unique_ptr<ModelRunner>> Create(const Model& model,
                                                              PlacedDevices placed,
                                                              ProgramHost& host, const Clock& clock,
@@ -77,8 +85,10 @@ class ModelRunner {
   absl::Status Launch(absl::Span<const BatchToken> batch);
   absl::StatusOr<std::vector<float>> Collect();
   int64_t in_flight() const { return static_cast<int64_t>(in_flight_.size()); }
-  // More than one where steps follow each other through several devices.
-  int64_t max_in_flight() const { return plan_options_.pipeline ? kMaxStepsInFlight : 1; }
+  // More than one where steps follow each other through several devices or processes.
+  int64_t max_in_flight() const {
+    return plan_options_.pipeline || group_.size() > 1 ? kMaxStepsInFlight : 1;
+  }
 
   // Forgets a sequence's positions from `length` on. Drops the steps in flight.
   void Truncate(int32_t sequence, int64_t length);
@@ -104,26 +114,30 @@ class ModelRunner {
     std::vector<std::pair<int32_t, int64_t>> lengths_before;  // of the sequences that grew
   };
 
-  ModelRunner(const Model& model, PlacedDevices placed, ProgramHost& host, const Clock& clock,
+  ModelRunner(const Model& model, PlacedDevices placed, ProcessGroup& group, const Clock& clock,
               const RunnerOptions& options);
+  static absl::StatusOr<std::unique_ptr<ModelRunner>> Start(std::unique_ptr<ModelRunner> runner);
   absl::Status AllocateCaches();
   absl::Status LoadWeights();
   // Plans and instantiates the largest prefill and the decode step.
   absl::Status ReserveBuckets();
   absl::Status PlanBuckets();
   absl::Status CheckBatch(absl::Span<const BatchToken> batch) const;
-  absl::StatusOr<Program> Compile(const Graph& graph, int64_t tokens);
+  absl::StatusOr<FleetProgram> Compile(const Graph& graph, int64_t tokens);
   absl::StatusOr<const Bucket*> BucketFor(int64_t tokens, int64_t outputs);
   absl::Status CheckReplans();
   GraphShape ShapeOf(int64_t tokens, int64_t outputs) const;
   absl::Status LaunchBucket(const Bucket& bucket, absl::Span<const BatchToken> batch);
+  // By when what is in flight, and `flops` more, is done for certain.
+  Clock::TimePoint DeadlineFor(int64_t flops) const;
   absl::StatusOr<std::vector<float>> AwaitStep(const InFlight& step);
   void Undo(const InFlight& step);
   void DropInFlight();
 
   const Model& model_;
   const PlacedDevices placed_;
-  ProgramHost& host_;
+  ProcessGroup& group_;
+  std::unique_ptr<ProcessGroup> owned_group_;  // where only a host was given
   const Clock& clock_;
   const RunnerOptions options_;
   PlanOptions plan_options_;
@@ -136,6 +150,7 @@ class ModelRunner {
   std::vector<SlotBinding> bindings_;
   absl::flat_hash_map<std::pair<int64_t, int64_t>, Bucket> buckets_;
   std::deque<InFlight> in_flight_;
+  std::vector<TableUpdate> updates_;  // of page tables, not yet launched
   int64_t next_step_ = 1;
   int64_t reserved_replacements_ = 0;  // memory replaced until the reserve was done
   RunnerCounters counters_;

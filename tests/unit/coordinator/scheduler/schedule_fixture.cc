@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/mutex.h"
+#include "common/program/loopback_edges.h"
+#include "coordinator/engine/process_group.h"
 #include "coordinator/scheduler/execution_plan.h"
 #include "coordinator/scheduler/plan_text.h"
 #include "coordinator/scheduler/program_compiler.h"
@@ -57,7 +59,18 @@ void Upload(const Graph& graph, HostGraph& host, const BoundSlots& bound) {
   }
 }
 
-// A program on its devices beside the oracle.
+// The hosts of the devices, each once.
+std::vector<std::string> HostsOf(const PlanInput& input) {
+  std::vector<std::string> hosts;
+  for (const Device* device : input.devices) {
+    if (std::find(hosts.begin(), hosts.end(), device->host()) == hosts.end()) {
+      hosts.push_back(device->host());
+    }
+  }
+  return hosts;
+}
+
+// A plan on its devices beside the oracle. `program` is the whole of it, for what is bound.
 class Run {
  public:
   Run(Random& random, const PlanContext& context, const ExecutionPlan& plan, const Program& program)
@@ -68,21 +81,44 @@ class Run {
         bound_(BindForTest(program, input_.devices)) {
     FillLeafs(random, graph_, oracle_.leafs());
     Upload(graph_, oracle_.leafs(), bound_);
-    LocalProgramHostOptions options;
-    options.devices = input_.devices;
-    options.observer = [this](int64_t step, int32_t tag, absl::Span<const uint8_t> bytes) {
-      MutexLock lock(mutex_);
-      seen_[{step, tag}] = Bytes(bytes.begin(), bytes.end());
-      return step != stopped_step_ || tag != stopped_tag_;
-    };
-    auto executor = LocalProgramHost::Create(std::move(options));
-    EXPECT_OK(executor);
-    executor_ = *std::move(executor);
-    const auto id = executor_->Install(program);
-    EXPECT_OK(id);
-    const auto instance = executor_->Instantiate(*id, bound_.bindings);
-    EXPECT_OK(instance);
-    if (instance.ok()) instance_ = *instance;
+  }
+
+  // All devices in one process.
+  void StartWhole(const Program& program) {
+    ASSERT_NO_FATAL_FAILURE(AddProcess(input_.devices, nullptr));
+    group_ = std::make_unique<ProcessGroup>(*hosts_.back());
+    FleetProgram fleet;
+    fleet.processes.push_back({"", program, {}, {}});
+    Instantiate(std::move(fleet));
+  }
+
+  // A process per host.
+  void StartFleet(FleetProgram fleet) {
+    const auto count = static_cast<int32_t>(fleet.processes.size());
+    edges_ = std::make_unique<LoopbackEdges>(LoopbackOptions{.processes = count});
+    std::vector<GroupMember> members;
+    for (int32_t p = 0; p < count; ++p) {
+      std::vector<Device*> devices;
+      for (Device* device : input_.devices) {
+        if (device->host() == fleet.processes[p].host) devices.push_back(device);
+      }
+      ASSERT_NO_FATAL_FAILURE(AddProcess(std::move(devices), &edges_->port(p)));
+      members.push_back({fleet.processes[p].host, hosts_.back().get()});
+    }
+    group_ = std::make_unique<ProcessGroup>(std::move(members));
+    Instantiate(std::move(fleet));
+  }
+
+  // Each edge carried one message per step, and none is left.
+  void CheckTraffic(const FleetProgram& fleet) {
+    const auto count = static_cast<int32_t>(fleet.processes.size());
+    for (int32_t from = 0; from < count; ++from) {
+      EXPECT_EQ(edges_->waiting(from), 0);
+      for (int32_t to = 0; to < count; ++to) {
+        EXPECT_EQ(edges_->traffic(from, to).messages, step_ * fleet.Messages(from, to));
+        EXPECT_EQ(edges_->traffic(from, to).bytes, step_ * fleet.MessageBytes(from, to));
+      }
+    }
   }
 
   void Steps(int count) {
@@ -105,9 +141,9 @@ class Run {
       stopped_tag_ = Index(at);
     }
     ASSERT_NO_FATAL_FAILURE(LaunchNext());
-    EXPECT_EQ(executor_->Await(step_, Soon()).status().code(), absl::StatusCode::kAborted);
+    EXPECT_EQ(group_->Await(step_, Soon()).status().code(), absl::StatusCode::kAborted);
     ASSERT_NO_FATAL_FAILURE(LaunchNext());
-    EXPECT_OK(executor_->Await(step_, Soon()));
+    EXPECT_OK(group_->Await(step_, Soon()));
     wanted_.clear();
     ++statistics.aborted;
   }
@@ -123,6 +159,26 @@ class Run {
     std::vector<Bytes> outputs;
     std::map<int32_t, Bytes> observed;
   };
+
+  void AddProcess(std::vector<Device*> devices, EdgePort* edges) {
+    LocalProgramHostOptions options;
+    options.devices = std::move(devices);
+    options.edges = edges;
+    // With one program every process has a part in each step, or none: their numbers agree.
+    options.observer = [this](int64_t step, int32_t tag, absl::Span<const uint8_t> bytes) {
+      MutexLock lock(mutex_);
+      seen_[{step, tag}] = Bytes(bytes.begin(), bytes.end());
+      return step != stopped_step_ || tag != stopped_tag_;
+    };
+    auto host = LocalProgramHost::Create(std::move(options));
+    ASSERT_OK(host);
+    hosts_.push_back(*std::move(host));
+  }
+
+  void Instantiate(FleetProgram fleet) {
+    ASSERT_OK_AND_ASSIGN(const ProgramId id, group_->Install(std::move(fleet)));
+    ASSERT_OK_AND_ASSIGN(instance_, group_->Instantiate(id, bound_.bindings));
+  }
 
   void NewInputs() {
     for (int32_t i = 0; i < graph_.size(); ++i) {
@@ -141,7 +197,7 @@ class Run {
     launch.step = ++step_;
     launch.inputs = Spans(bytes);
     launch.table_updates = TableContent(graph_, oracle_.leafs());
-    ASSERT_OK(executor_->Launch(instance_, launch));
+    ASSERT_OK(group_->Launch(instance_, launch));
     for (Bytes& input : bytes) std::fill(input.begin(), input.end(), uint8_t{0xFF});  // INV-B13
     ASSERT_OK(oracle_.Step());
     ASSERT_EQ(oracle_.Disagreement(), "") << "step " << step_;
@@ -156,7 +212,7 @@ class Run {
   void AwaitOldest() {
     const Wanted want = std::move(wanted_.front());
     wanted_.pop_front();
-    ASSERT_OK_AND_ASSIGN(const StepOutput output, executor_->Await(want.step, Soon()));
+    ASSERT_OK_AND_ASSIGN(const StepOutput output, group_->Await(want.step, Soon()));
     ASSERT_EQ(output.outputs.size(), want.outputs.size());
     for (size_t i = 0; i < want.outputs.size(); ++i) {
       ASSERT_TRUE(output.outputs[i] == want.outputs[i]) << "step " << want.step << ", output " << i;
@@ -178,11 +234,41 @@ class Run {
   std::map<std::pair<int64_t, int32_t>, Bytes> seen_ ABSL_GUARDED_BY(mutex_);
   int64_t stopped_step_ ABSL_GUARDED_BY(mutex_) = -1;
   int32_t stopped_tag_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::unique_ptr<LocalProgramHost> executor_;
+  std::unique_ptr<LoopbackEdges> edges_;  // outlive the hosts
+  std::vector<std::unique_ptr<LocalProgramHost>> hosts_;
+  std::unique_ptr<ProcessGroup> group_;
   InstanceId instance_{};
   int64_t step_ = 0;
   std::deque<Wanted> wanted_;  // of the steps in flight
 };
+
+// Does the plan copy a weight from host to host?
+bool CopiesWeights(const PlanContext& context, const ExecutionPlan& plan) {
+  for (const ScheduledSplit& split : plan.scheduled.splits) {
+    for (const ScheduledCopy& copy : split.copies) {
+      const NodeId source = plan.scheduled.graph.node(copy.node).sources[0];
+      const int32_t from = plan.scheduled.devices[Index(source)];
+      if (copy.kind >= ReplicaKind::kWeight && !context.SameHost(from, split.device)) return true;
+    }
+  }
+  return false;
+}
+
+// What a fleet of one host runs is the plan's own program.
+void CheckFleetOfOne(const PlanContext& context, const ExecutionPlan& plan,
+                     const Program& program) {
+  const std::vector<std::string> hosts = HostsOf(context.input());
+  if (hosts.size() != 1) return;
+  ASSERT_OK_AND_ASSIGN(const FleetProgram fleet, CompileFleet(context, plan, hosts));
+  EXPECT_TRUE(fleet.processes[0].program == program);
+  EXPECT_TRUE(fleet.edges.empty());
+  for (size_t i = 0; i < fleet.processes[0].inputs.size(); ++i) {
+    EXPECT_EQ(fleet.processes[0].inputs[i], static_cast<int32_t>(i));
+  }
+  for (size_t i = 0; i < fleet.processes[0].outputs.size(); ++i) {
+    EXPECT_EQ(fleet.processes[0].outputs[i], static_cast<int32_t>(i));
+  }
+}
 
 // Asks a context for things in an order that no pass asks in.
 void AskAround(Random& random, const PlanContext& context) {
@@ -201,6 +287,7 @@ void PlanTwice(Random& random, const PlanContext& context, ExecutionPlan& plan, 
   EXPECT_EQ(PlanFault(context, plan), "");
   ASSERT_OK_AND_ASSIGN(program, CompilePlan(context, plan));
   ASSERT_OK(VerifyProgram(program));
+  ASSERT_NO_FATAL_FAILURE(CheckFleetOfOne(context, plan, program));
   ASSERT_OK_AND_ASSIGN(const PlanContext other, PlanContext::Create(context.input()));
   AskAround(random, other);
   ASSERT_OK_AND_ASSIGN(const ExecutionPlan again, MakeExecutionPlan(other, {}));
@@ -229,12 +316,30 @@ void CheckPlanAgainstOracle(Random& random, const PlanInput& input, int steps,
   ASSERT_NO_FATAL_FAILURE(PlanTwice(random, context, plan, program));
   Count(plan, statistics);
   SCOPED_TRACE(PlanText(context, plan));
-  Run run(random, context, plan, program);
-  ASSERT_FALSE(testing::Test::HasFailure());
-  ASSERT_NO_FATAL_FAILURE(run.Steps(steps));
   const std::vector<NodeId>& observed = input.options.observed;
+  Run run(random, context, plan, program);
+  ASSERT_NO_FATAL_FAILURE(run.StartWhole(program));
+  ASSERT_NO_FATAL_FAILURE(run.Steps(steps));
   if (!observed.empty()) run.Stop(observed[observed.size() / 2], statistics);
   statistics.observed += run.seen_count();
+
+  const std::vector<std::string> hosts = HostsOf(input);
+  if (hosts.size() < 2) return;
+  const absl::StatusOr<FleetProgram> fleet = CompileFleet(context, plan, hosts);
+  if (CopiesWeights(context, plan)) {
+    EXPECT_THAT(fleet, StatusIs(absl::StatusCode::kInvalidArgument,
+                                testing::HasSubstr("of another machine in each step")));
+    ++statistics.refused;
+    return;
+  }
+  ASSERT_OK(fleet);
+  ++statistics.fleets;
+  statistics.edges += static_cast<int64_t>(fleet->edges.size());
+  Run apart(random, context, plan, program);
+  ASSERT_NO_FATAL_FAILURE(apart.StartFleet(*fleet));
+  ASSERT_NO_FATAL_FAILURE(apart.Steps(steps));
+  apart.CheckTraffic(*fleet);
+  if (!observed.empty()) apart.Stop(observed[observed.size() / 2], statistics);
 }
 
 }  // namespace weft

@@ -23,6 +23,9 @@ struct ScheduleStatistics {
   int64_t resolved = 0;   // fused nodes that became plain ones
   int64_t observed = 0;   // tensors that an observer saw
   int64_t aborted = 0;    // steps that it ended
+  int64_t fleets = 0;     // plans that ran once more in a process per host
+  int64_t edges = 0;      // tensors that their processes hand to each other in a step
+  int64_t refused = 0;    // plans that copy weights between hosts
 };
 
 // Plans `input` twice, with unrelated questions in between, and checks that the plans are equal and
@@ -31,7 +34,8 @@ void CheckPlan(Random& random, const PlanInput& input, ScheduleStatistics& stati
 
 // The same, and runs `steps` steps on the devices, several in flight, whose inputs differ and are
 // overwritten as soon as they are launched. Outputs and what is observed are bit for bit the
-// oracle's. Ends a step by the observer at last.
+// oracle's. Ends a step by the observer at last. Then once more with a process for each host, where
+// there are several.
 void CheckPlanAgainstOracle(Random& random, const PlanInput& input, int steps,
                             ScheduleStatistics& statistics);
 

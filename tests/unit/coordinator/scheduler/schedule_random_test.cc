@@ -18,12 +18,15 @@ namespace {
 void Print(const ScheduleStatistics& s) {
   std::printf(
       "%lld plans, %lld splits, %lld weights staged (%lld of experts), %lld further chunks, "
-      "%lld pipelined, %lld nodes fused, %lld resolved, %lld tensors observed, %lld steps ended\n",
+      "%lld pipelined, %lld nodes fused, %lld resolved, %lld tensors observed, %lld steps ended, "
+      "%lld fleets with %lld edges, %lld copy weights between hosts\n",
       static_cast<long long>(s.plans), static_cast<long long>(s.splits),
       static_cast<long long>(s.staged), static_cast<long long>(s.experts),
       static_cast<long long>(s.chunks), static_cast<long long>(s.pipelined),
       static_cast<long long>(s.fused), static_cast<long long>(s.resolved),
-      static_cast<long long>(s.observed), static_cast<long long>(s.aborted));
+      static_cast<long long>(s.observed), static_cast<long long>(s.aborted),
+      static_cast<long long>(s.fleets), static_cast<long long>(s.edges),
+      static_cast<long long>(s.refused));
 }
 
 // Two to five devices, most of them with some delay, and now and then many.
@@ -54,6 +57,45 @@ TEST(ScheduleRandom, AnyFleet_EqualsTheOracle) {
   EXPECT_GT(statistics.fused, 0);
   EXPECT_GT(statistics.resolved, 0);
   EXPECT_GT(statistics.aborted, 0);
+  EXPECT_GT(statistics.fleets, 0);
+  EXPECT_GT(statistics.edges, 0);
+}
+
+// Weights lie on the devices one after another, in the order of their first readers, as layers do;
+// so few plans want a weight of another host.
+void PlaceInStages(const Graph& graph, PlanInput& input) {
+  const auto count = static_cast<int32_t>(input.devices.size());
+  for (int32_t i = graph.size() - 1; i >= 0; --i) {
+    for (const NodeId source : graph.node(NodeId{i}).sources) {
+      const LeafAttributes* leaf = graph.leaf(source);
+      if (leaf == nullptr || leaf->kind != LeafKind::kWeight) continue;
+      input.leafs[Index(source)].type = &input.devices[i * count / graph.size()]->buffer_type();
+    }
+  }
+  input.pins.clear();
+}
+
+TEST(ScheduleRandom, FleetsInStages_EqualTheOracle) {
+  const uint64_t seed = TestSeed(500000);
+  const uint64_t count = TestCount(150);
+  ScheduleStatistics statistics;
+  for (uint64_t i = 0; i < count; ++i) {
+    SCOPED_TRACE(testing::Message() << "WEFT_TEST_SEED=" << seed + i << " WEFT_TEST_COUNT=1");
+    Random random(seed + i);
+    const Graph graph = MakeRandomGraph(random, static_cast<int>(random.Between(20, 60)));
+    FleetShape shape;
+    shape.devices = static_cast<int>(random.Between(2, 6));
+    shape.buffer_bytes = std::max(LargestTensor(graph) + 1024, InputSum(graph));
+    const RandomFleet fleet = MakeRandomFleet(random, shape);
+    PlanInput input = MakeRandomInput(random, graph, fleet, random.Between(0, 2) == 0);
+    PlaceInStages(graph, input);
+    CheckPlanAgainstOracle(random, input, 6, statistics);
+    if (HasFailure()) return;
+  }
+  Print(statistics);
+  if (count < 150) return;
+  EXPECT_GT(statistics.fleets, 0);
+  EXPECT_GT(statistics.edges, 0);
 }
 
 // Planning alone: larger graphs, up to 40 devices, allocations so small that arenas have several

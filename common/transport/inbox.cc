@@ -321,6 +321,11 @@ std::vector<PeerTraffic> Inbox::traffic() const {
   return result;
 }
 
+absl::Status Inbox::TooLarge(int64_t bytes) const {
+  return absl::InvalidArgumentError(absl::StrCat("a message of ", bytes, " bytes; the limit is ",
+                                                 options_.limits.max_message_bytes));
+}
+
 absl::Status Inbox::CheckOutgoing(int32_t peer, const MessageHeader& header, int64_t bytes) const {
   if (absl::Status status = CheckPeer(peer); !status.ok()) return status;
   if (header.kind >= kMessageKinds || header.step < 0 || header.id < 0) {
@@ -331,10 +336,7 @@ absl::Status Inbox::CheckOutgoing(int32_t peer, const MessageHeader& header, int
     return absl::InvalidArgumentError(
         absl::StrCat("a message of epoch ", header.epoch, " at a port of epoch ", options_.epoch));
   }
-  if (bytes > options_.limits.max_message_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("a message of ", bytes, " bytes; the limit is ",
-                                                   options_.limits.max_message_bytes));
-  }
+  if (bytes > options_.limits.max_message_bytes) return TooLarge(bytes);
   return absl::OkStatus();
 }
 

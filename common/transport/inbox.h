@@ -101,6 +101,7 @@ class Inbox {
   std::vector<PeerTraffic> traffic() const;
   int64_t stored_bytes() const { return stored_bytes_; }
   // Header and bounds of a message to send. INVALID_ARGUMENT names what is wrong.
+  absl::Status TooLarge(int64_t bytes) const;
   absl::Status CheckOutgoing(int32_t peer, const MessageHeader& header, int64_t bytes) const;
 
  private:

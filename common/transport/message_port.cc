@@ -29,7 +29,8 @@ absl::Status CheckPortOptions(const PortOptions& options) {
   }
   if (limits.max_message_bytes < 1 || limits.inbox_bytes < 1 ||
       limits.unread_messages_per_peer < 1 || limits.unread_eager_bytes_per_peer < kEagerBytes ||
-      limits.outgoing_bytes_per_peer < 1 || limits.send_timeout.count() < 0) {
+      limits.outgoing_bytes_per_peer < 1 || limits.pooled_bytes < 0 ||
+      limits.send_timeout.count() < 0) {
     return absl::InvalidArgumentError("a limit of a message port is zero, negative or too small");
   }
   return absl::OkStatus();

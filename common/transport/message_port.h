@@ -89,6 +89,10 @@ class MessagePort {
   virtual absl::StatusOr<Message> Receive(const MessageFilter& filter, Clock::TimePoint deadline,
                                           const std::atomic<bool>* stop = nullptr) = 0;
 
+  // Takes back the memory of a payload that was received, for later messages. Worth while for large
+  // ones; never needed.
+  virtual void Recycle(Payload /*payload*/) {}
+
   // Lets the messages move on without waiting: to be called between chunks of work. Cheap when
   // another thread is inside the port.
   virtual void Progress() = 0;

@@ -25,6 +25,8 @@ struct PortLimits {
   // Bytes on their way to one peer before Send waits, at most for `send_timeout`. One message may
   // exceed it.
   int64_t outgoing_bytes_per_peer = int64_t{64} << 20;
+  // Memory of past messages that is kept for later ones.
+  int64_t pooled_bytes = int64_t{32} << 20;
   std::chrono::milliseconds send_timeout{5000};
 };
 

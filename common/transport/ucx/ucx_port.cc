@@ -43,12 +43,13 @@ absl::Status UcxPort::Start(const Setup& setup) {
   PortAddress address;
   address.host_identity = host_identity_;
   if (setup.local != nullptr) {
-    ASSIGN_OR_RETURN(local_, UcxWorker::Create(setup.local, setup.local_addresses, *this));
+    ASSIGN_OR_RETURN(local_, UcxWorker::Create(setup.local, setup.local_addresses, *this, pool_));
     address.local = SocketAddressText(local_->listen_address());
     workers_.push_back(local_.get());
   }
   if (setup.remote != nullptr) {
-    ASSIGN_OR_RETURN(remote_, UcxWorker::Create(setup.remote, setup.remote_addresses, *this));
+    ASSIGN_OR_RETURN(remote_,
+                     UcxWorker::Create(setup.remote, setup.remote_addresses, *this, pool_));
     SocketAddress announced = setup.announced;
     SetPort(announced, PortOf(remote_->listen_address()));
     address.remote = SocketAddressText(announced);
@@ -210,6 +211,13 @@ absl::Status UcxPort::Send(int32_t peer, const MessageHeader& header,
                            absl::Span<const absl::Span<const uint8_t>> parts) {
   int64_t bytes = 0;
   for (const absl::Span<const uint8_t> part : parts) bytes += static_cast<int64_t>(part.size());
+  if (bytes > options_.limits.max_message_bytes) return inbox_.TooLarge(bytes);
+  // Copied before the mutex is taken: others need not wait for it.
+  Payload payload = pool_.Take(bytes);
+  uint8_t* place = payload.data();
+  for (const absl::Span<const uint8_t> part : parts) {
+    place = std::copy(part.begin(), part.end(), place);
+  }
   MutexLock lock(mutex_);
   RETURN_IF_ERROR(inbox_.CheckOutgoing(peer, header, bytes));
   const PortLimits& limits = options_.limits;
@@ -230,7 +238,7 @@ absl::Status UcxPort::Send(int32_t peer, const MessageHeader& header,
   UcxConnection* connection = links_[peer].connection;
   if (connection == nullptr) return absl::InternalError("a connected peer has no connection");
   inbox_.CountSent(peer, header.kind, bytes);
-  const absl::Status status = connection->worker->SendData(*connection, header, parts, bytes);
+  const absl::Status status = connection->worker->SendData(*connection, header, std::move(payload));
   if (!status.ok()) inbox_.LosePeer(peer, status);
   if (connection->worker->sends_pending() > 0) Nudge();
   return inbox_.CheckPeer(peer);

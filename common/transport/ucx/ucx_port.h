@@ -43,6 +43,7 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
                     absl::Span<const absl::Span<const uint8_t>> parts) override;
   absl::StatusOr<Message> Receive(const MessageFilter& filter, Clock::TimePoint deadline,
                                   const std::atomic<bool>* stop) override;
+  void Recycle(Payload payload) override { pool_.Give(std::move(payload)); }
   void Progress() override;
   void Wake() override;
   void Abort(absl::Status reason) override;
@@ -58,7 +59,10 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
   };
 
   UcxPort(const PortOptions& options, std::string host_identity)
-      : options_(options), host_identity_(std::move(host_identity)), inbox_(options) {}
+      : options_(options),
+        host_identity_(std::move(host_identity)),
+        pool_(options.limits.pooled_bytes),
+        inbox_(options) {}
   absl::Status Start(const Setup& setup);
   // The worker and the socket address by which `address` can be reached.
   struct Route {
@@ -104,6 +108,7 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
   const SystemClock clock_;
   std::string address_;
   int wake_descriptor_ = -1;
+  PayloadPool pool_;
 
   Mutex mutex_;
   Inbox inbox_ ABSL_GUARDED_BY(mutex_);

@@ -30,14 +30,15 @@ constexpr std::chrono::seconds kCloseTime{2};
 
 absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(
     std::shared_ptr<UcxContext> context, const std::vector<SocketAddress>& listen_at,
-    UcxWorkerEvents& events) {
-  auto worker = absl::WrapUnique(new UcxWorker(std::move(context), events));
+    UcxWorkerEvents& events, PayloadPool& pool) {
+  auto worker = absl::WrapUnique(new UcxWorker(std::move(context), events, pool));
   RETURN_IF_ERROR(worker->Start(listen_at));
   return worker;
 }
 
-UcxWorker::UcxWorker(std::shared_ptr<UcxContext> context, UcxWorkerEvents& events)
-    : context_(std::move(context)), events_(events) {}
+UcxWorker::UcxWorker(std::shared_ptr<UcxContext> context, UcxWorkerEvents& events,
+                     PayloadPool& pool)
+    : context_(std::move(context)), events_(events), pool_(pool) {}
 
 absl::Status UcxWorker::Start(const std::vector<SocketAddress>& listen_at) {
   ucp_worker_params_t params = {};

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/transport/payload_pool.h"
 #include "common/transport/ucx/port_address.h"
 #include "common/transport/ucx/ucx_context.h"
 #include "common/transport/ucx/ucx_wire.h"
@@ -59,10 +60,10 @@ class UcxWorkerEvents {
 
 class UcxWorker {
  public:
-  // Listens at the first free address of `listen_at`.
+  // Listens at the first free address of `listen_at`. Events and pool outlive it.
   static absl::StatusOr<std::unique_ptr<UcxWorker>> Create(
       std::shared_ptr<UcxContext> context, const std::vector<SocketAddress>& listen_at,
-      UcxWorkerEvents& events);
+      UcxWorkerEvents& events, PayloadPool& pool);
   // Does not wait for the other sides; what was not read by them may be lost.
   ~UcxWorker();
   UcxWorker(const UcxWorker&) = delete;
@@ -84,9 +85,7 @@ class UcxWorker {
   absl::StatusOr<UcxConnection*> Connect(const SocketAddress& address);
   // Queues a small control message.
   absl::Status SendControl(UcxConnection& connection, unsigned id, absl::Span<const uint8_t> bytes);
-  // Queues the parts as one message; `bytes` is their sum.
-  absl::Status SendData(UcxConnection& connection, const MessageHeader& header,
-                        absl::Span<const absl::Span<const uint8_t>> parts, int64_t bytes);
+  absl::Status SendData(UcxConnection& connection, const MessageHeader& header, Payload payload);
   // Fetches an offered message into memory of `bytes`.
   void Fetch(int64_t ticket, int64_t bytes);
   // Ends a connection, as politely as its mode allows, and forgets it.
@@ -102,7 +101,7 @@ class UcxWorker {
   struct Incoming;
   struct Deferred;
 
-  UcxWorker(std::shared_ptr<UcxContext> context, UcxWorkerEvents& events);
+  UcxWorker(std::shared_ptr<UcxContext> context, UcxWorkerEvents& events, PayloadPool& pool);
   absl::Status Start(const std::vector<SocketAddress>& listen_at);
   absl::Status Listen(const std::vector<SocketAddress>& listen_at);
   absl::Status SetHandler(unsigned id, ucp_am_recv_callback_t callback);
@@ -134,6 +133,7 @@ class UcxWorker {
 
   std::shared_ptr<UcxContext> context_;  // shared by all ports of a transport
   UcxWorkerEvents& events_;
+  PayloadPool& pool_;
   ucp_worker_h worker_ = nullptr;
   ucp_listener_h listener_ = nullptr;
   SocketAddress listen_address_;

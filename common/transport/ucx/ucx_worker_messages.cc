@@ -28,19 +28,16 @@ absl::Status UcxWorker::SendControl(UcxConnection& connection, unsigned id,
 }
 
 absl::Status UcxWorker::SendData(UcxConnection& connection, const MessageHeader& header,
-                                 absl::Span<const absl::Span<const uint8_t>> parts, int64_t bytes) {
+                                 Payload payload) {
   auto send = std::make_unique<Outgoing>();
   send->connection = &connection;
   send->id = kDataMessage;
   const std::array<uint8_t, kDataHeaderBytes> encoded = EncodeDataHeader(header);
   std::copy(encoded.begin(), encoded.end(), send->header.begin());
   send->header_bytes = encoded.size();
-  send->payload.reserve(bytes);
-  for (const absl::Span<const uint8_t> part : parts) {
-    send->payload.insert(send->payload.end(), part.begin(), part.end());
-  }
-  return Post(std::move(send),
-              bytes > kEagerBytes ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
+  const bool large = static_cast<int64_t>(payload.size()) > kEagerBytes;
+  send->payload = std::move(payload);
+  return Post(std::move(send), large ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
 }
 
 absl::Status UcxWorker::Post(std::unique_ptr<Outgoing> send, uint32_t flags) {
@@ -73,6 +70,7 @@ void UcxWorker::OnSendDone(void* request, ucs_status_t status, void* send) {
 void UcxWorker::Finish(Outgoing& send, ucs_status_t status) {
   UcxConnection* connection = send.connection;
   const int64_t bytes = static_cast<int64_t>(send.payload.size());
+  pool_.Give(std::move(send.payload));
   sends_.erase(send.place);
   if (connection == nullptr) return;
   connection->outgoing_bytes -= bytes;
@@ -161,7 +159,7 @@ void UcxWorker::Fetch(int64_t ticket, int64_t bytes) {
   Incoming& fetch = *fetches_.emplace_front(std::make_unique<Incoming>());
   fetch.worker = this;
   fetch.ticket = ticket;
-  fetch.payload.resize(bytes);
+  fetch.payload = pool_.Take(bytes);
   fetch.place = fetches_.begin();
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;

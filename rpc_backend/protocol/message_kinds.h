@@ -6,7 +6,7 @@
 //   kReply   as the request        0                proto::StepReply
 //   kCancel  as the request        0                nothing
 //   kEdge    steps of the session  edge of the plan the tensor, packed
-//   kProbe   round                 number of probe  any bytes
+//   kProbe   0                     anything         common/transport/link_probe.h
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ MAY_USE = {
     "proto": [],
     "rpc_backend/protocol": ["proto", "common/base", "common/tensor", "common/graph", "common/device",
                              "common/program", "common/transport", "common/digest"],
-    "rpc_backend/client": ["rpc_backend/protocol", "common/base", "common/tensor", "common/graph", "common/device",
+    "rpc_backend/client": ["rpc_backend/protocol", "proto", "common/base", "common/tensor", "common/graph", "common/device",
                            "common/program", "common/collectives", "common/transport", "common/digest"],
     "worker": ["common", "proto", "rpc_backend/protocol"],
     "coordinator": ["common", "coordinator", "proto", "rpc_backend/client"],

@@ -1,0 +1,311 @@
+#include "rpc_backend/client/worker_connection.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/absl_view.h"
+#include "common/base/error_scope.h"
+#include "common/base/status_macros.h"
+#include "rpc_backend/protocol/status_codec.h"
+#include "rpc_backend/protocol/version.h"
+
+namespace weft {
+namespace {
+
+gpr_timespec InFuture(std::chrono::milliseconds time) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_millis(time.count(), GPR_TIMESPAN));
+}
+
+std::string Target(const WorkerAddress& address) {
+  if (!address.socket_path.empty()) return absl::StrCat("unix:", address.socket_path);
+  return absl::StrCat("dns:///", address.Text());
+}
+
+// Each has a connection of its own.
+std::unique_ptr<proto::Worker::Stub> NewStub(const WorkerAddress& address,
+                                             const WireLimits& limits) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(limits.control_message_bytes));
+  arguments.SetMaxSendMessageSize(static_cast<int>(limits.control_message_bytes));
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return proto::Worker::NewStub(
+      grpc::CreateCustomChannel(Target(address), grpc::InsecureChannelCredentials(), arguments));
+}
+
+std::string SecondsText(std::chrono::milliseconds time) {
+  return absl::StrFormat("%g s", std::chrono::duration<double>(time).count());
+}
+
+absl::Status CheckOptions(const RemoteWorkerOptions& options) {
+  const auto positive = [](std::chrono::milliseconds time) { return time.count() > 0; };
+  if (!positive(options.connect_timeout) || !positive(options.call_timeout) ||
+      !positive(options.stall_timeout) || !positive(options.ping_period) ||
+      !positive(options.loss_after)) {
+    return absl::InvalidArgumentError("times of a worker's connection are positive");
+  }
+  if (options.loss_after < 2 * options.ping_period) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a worker cannot be lost after ", SecondsText(options.loss_after),
+                     " when pings are ", SecondsText(options.ping_period), " apart"));
+  }
+  if (options.name.empty()) return absl::InvalidArgumentError("a worker without a name");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// --- Call ---
+
+WorkerConnection::Call::Call(WorkerConnection& connection, std::chrono::milliseconds timeout)
+    : connection_(connection), timeout_(timeout), cancel_(nullptr) {
+  context_.set_deadline(InFuture(timeout));
+  Begin();
+}
+
+WorkerConnection::Call::Call(WorkerConnection& connection, const std::atomic<bool>* cancel)
+    : connection_(connection), timeout_(0), cancel_(cancel) {
+  Begin();
+}
+
+void WorkerConnection::Call::Begin() {
+  Moved();
+  MutexLock lock(connection_.mutex_);
+  place_ = connection_.calls_.insert(connection_.calls_.end(), this);
+  if (!connection_.lost_.ok()) context_.TryCancel();
+}
+
+WorkerConnection::Call::~Call() {
+  MutexLock lock(connection_.mutex_);
+  connection_.calls_.erase(place_);
+}
+
+void WorkerConnection::Call::Moved() { moved_ = connection_.clock_.Now(); }
+
+absl::Status WorkerConnection::Call::Result(std::string_view verb, const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE && connection_.session_ != 0) {
+    connection_.AwaitLoss();
+  }
+  if (absl::Status lost = connection_.lost(); !lost.ok()) return lost;
+  if (stalled_) {
+    return connection_.Error(
+        absl::StatusCode::kDeadlineExceeded, verb,
+        absl::StrCat("nothing moved for ", SecondsText(connection_.options_.stall_timeout)));
+  }
+  if (cancelled_) return connection_.Error(absl::StatusCode::kCancelled, verb, "cancelled");
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return connection_.Error(absl::StatusCode::kDeadlineExceeded, verb,
+                             absl::StrCat("did not finish in ", SecondsText(timeout_)));
+  }
+  const absl::Status clean = StatusFromWire(status.error_code(), status.error_message());
+  return connection_.Error(clean.code(), verb, StdView(clean.message()));
+}
+
+// --- WorkerConnection ---
+
+absl::StatusOr<std::shared_ptr<WorkerConnection>> WorkerConnection::Open(
+    RemoteWorkerOptions options, Logger* logger) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  ASSIGN_OR_RETURN(WorkerAddress address, ParseWorkerAddress(options.address));
+  // Shared by the worker and its buffers.
+  std::shared_ptr<WorkerConnection> connection(
+      new WorkerConnection(std::move(options), std::move(address), logger));
+  RETURN_IF_ERROR(connection->Start());
+  return connection;
+}
+
+WorkerConnection::WorkerConnection(RemoteWorkerOptions options, WorkerAddress address,
+                                   Logger* logger)
+    : options_(std::move(options)),
+      address_(std::move(address)),
+      label_(absl::StrCat("worker ", options_.name, " (", address_.Text(), ")")),
+      logger_(logger) {}
+
+WorkerConnection::~WorkerConnection() {
+  if (stream_ != nullptr) Close();
+}
+
+absl::Status WorkerConnection::Start() {
+  stub_ = NewStub(address_, limits_);
+  session_stub_ = NewStub(address_, limits_);
+  RETURN_IF_ERROR(Hello());
+  if (hello_.draining) {
+    return absl::UnavailableError(absl::StrCat(label_, " is draining: it takes no new sessions"));
+  }
+  SessionStreamOptions stream;
+  stream.coordinator = options_.coordinator;
+  stream.ping_period = options_.ping_period;
+  stream.loss_after = options_.loss_after;
+  stream.on_end = [this](const std::string& why) { Lose(why); };
+  stream.on_tick = [this] { EndStalledCalls(); };
+  auto opened = SessionStream::Open(*session_stub_, std::move(stream), options_.connect_timeout);
+  if (!opened.ok()) {
+    return Error(opened.status().code(), "Session", StdView(opened.status().message()));
+  }
+  session_ = (*opened)->session();
+  stream_ = *std::move(opened);
+  frees_ = std::make_unique<FreeQueue>([this](int64_t handle) { FreeNow(handle); });
+  return absl::OkStatus();
+}
+
+absl::Status WorkerConnection::Hello() {
+  CoordinatorHello own{.protocol = OwnHello(), .name = options_.coordinator};
+  proto::HelloRequest request;
+  proto::HelloReply reply;
+  EncodeHello(own, request);
+  Call call(*this, options_.connect_timeout);
+  RETURN_IF_ERROR(call.Result("Hello", stub_->Hello(&call.context(), request, &reply)));
+  absl::StatusOr<WorkerHello> decoded = DecodeHello(reply, limits_);
+  if (!decoded.ok()) return Nonsense("Hello", StdView(decoded.status().message()));
+  RETURN_IF_ERROR(CheckHello(own.protocol, "coordinator", decoded->protocol, label_));
+  hello_ = *std::move(decoded);
+  return absl::OkStatus();
+}
+
+absl::Status WorkerConnection::lost() const {
+  MutexLock lock(mutex_);
+  return lost_;
+}
+
+int64_t WorkerConnection::AddLossListener(std::function<void(const absl::Status&)> listener) {
+  absl::Status lost;
+  int64_t number = 0;
+  {
+    MutexLock lock(mutex_);
+    number = next_listener_++;
+    if (lost_.ok()) {
+      listeners_[number] = std::move(listener);
+      return number;
+    }
+    lost = lost_;
+  }
+  if (!absl::IsCancelled(lost)) listener(lost);
+  return number;
+}
+
+void WorkerConnection::RemoveLossListener(int64_t number) {
+  MutexLock lock(mutex_);
+  listeners_.erase(number);
+  while (telling_) changed_.Wait(mutex_);
+}
+
+void WorkerConnection::Lose(const std::string& why) {
+  const absl::Status lost =
+      WithScope(absl::UnavailableError(absl::StrCat(label_, " ", why)), ErrorScope::kWorker);
+  std::map<int64_t, std::function<void(const absl::Status&)>> listeners;
+  {
+    MutexLock lock(mutex_);
+    if (!lost_.ok()) return;
+    lost_ = lost;
+    CancelCalls();
+    listeners.swap(listeners_);
+    telling_ = true;
+    changed_.NotifyAll();
+  }
+  if (logger_ != nullptr) logger_->Warning(StdView(lost.message()));
+  for (auto& [number, listener] : listeners) listener(lost);
+  MutexLock lock(mutex_);
+  telling_ = false;
+  changed_.NotifyAll();
+}
+
+void WorkerConnection::CancelCalls() {
+  for (Call* call : calls_) call->context_.TryCancel();
+}
+
+void WorkerConnection::EndStalledCalls() {
+  const Clock::TimePoint now = clock_.Now();
+  MutexLock lock(mutex_);
+  for (Call* call : calls_) {
+    if (call->timeout_.count() > 0) continue;
+    if (call->cancel_ != nullptr && call->cancel_->load()) {
+      call->cancelled_ = true;
+    } else if (now - call->moved_.load() > options_.stall_timeout) {
+      call->stalled_ = true;
+    } else {
+      continue;
+    }
+    call->context_.TryCancel();
+  }
+}
+
+void WorkerConnection::Close() {
+  {
+    MutexLock lock(mutex_);
+    if (lost_.ok())
+      lost_ = absl::CancelledError(absl::StrCat("the session with ", label_, " is closed"));
+    CancelCalls();
+    listeners_.clear();
+    changed_.NotifyAll();
+  }
+  if (frees_ != nullptr) frees_->Stop();
+  stream_->Close();
+}
+
+void WorkerConnection::AwaitLoss() {
+  MutexLock lock(mutex_);
+  const Clock::TimePoint deadline = clock_.Now() + options_.ping_period;
+  while (lost_.ok() && changed_.WaitUntil(mutex_, deadline)) {
+  }
+}
+
+absl::Status WorkerConnection::Explain(const absl::Status& error) {
+  if (!absl::IsUnavailable(error)) return error;
+  AwaitLoss();
+  absl::Status cause = lost();
+  return cause.ok() ? error : cause;
+}
+
+uint32_t WorkerConnection::last_epoch() const {
+  MutexLock lock(mutex_);
+  return last_epoch_;
+}
+
+void WorkerConnection::UseEpoch(uint32_t epoch) {
+  MutexLock lock(mutex_);
+  last_epoch_ = std::max(last_epoch_, epoch);
+}
+
+absl::Status WorkerConnection::CheckReply(std::string_view verb,
+                                          const google::protobuf::Message& reply) const {
+  const absl::Status status = CheckMessage(reply, limits_);
+  return status.ok() ? status : Nonsense(verb, StdView(status.message()));
+}
+
+absl::Status WorkerConnection::Nonsense(std::string_view verb, std::string_view text) const {
+  return Error(absl::StatusCode::kInternal, verb,
+               absl::StrCat("its reply makes no sense: ", AbslView(text)));
+}
+
+absl::Status WorkerConnection::Error(absl::StatusCode code, std::string_view verb,
+                                     std::string_view text) const {
+  return absl::Status(code, absl::StrCat(label_, ": ", AbslView(verb), ": ", AbslView(text)));
+}
+
+void WorkerConnection::FlushFrees() { frees_->Flush(clock_.Now() + options_.call_timeout); }
+
+void WorkerConnection::FreeNow(int64_t handle) {
+  proto::FreeBufferRequest request;
+  proto::FreeBufferReply reply;
+  request.set_buffer(handle);
+  const absl::Status status =
+      Invoke("FreeBuffer", &proto::Worker::Stub::FreeBuffer, request, reply);
+  if (!lost().ok()) {
+    frees_->Stop();
+  } else if (!status.ok() && logger_ != nullptr) {
+    logger_->Warning(StdView(status.message()));
+  }
+}
+
+}  // namespace weft

@@ -61,6 +61,17 @@ int Rank(const Device& device) {
 
 }  // namespace
 
+WorkerDevices::~WorkerDevices() {
+  while (!owned.empty()) owned.pop_back();
+}
+
+void WorkerDevices::Abandon(Device* device) {
+  devices.erase(std::remove(devices.begin(), devices.end(), device), devices.end());
+  for (std::unique_ptr<Device>& one : owned) {
+    if (one.get() == device) static_cast<void>(one.release());
+  }
+}
+
 absl::StatusOr<WorkerDevices> DiscoverDevices(const DeviceOptions& options,
                                               const DeviceFactory& factory) {
   WorkerDevices found;

@@ -20,9 +20,17 @@ struct DeviceOptions {
   std::string instruction_set;  // empty: the best
 };
 
-// In the scheduler's order: GPUs, accelerators, CPUs. They are destroyed in reverse, so that what
-// computes in another's memory goes first.
+// `devices` is in the scheduler's order: GPUs, accelerators, CPUs.
 struct WorkerDevices {
+  WorkerDevices() = default;
+  WorkerDevices(WorkerDevices&&) = default;
+  WorkerDevices& operator=(WorkerDevices&&) = default;
+  // In reverse, so that what computes in another's memory goes first.
+  ~WorkerDevices();
+
+  // For a device in which a thread hangs: it is out of the list and never destroyed.
+  void Abandon(Device* device);
+
   std::vector<std::unique_ptr<Device>> owned;
   std::vector<Device*> devices;
 };

@@ -17,6 +17,7 @@
 #include "rpc_backend/protocol/version.h"
 #include "worker/event_loop.h"
 #include "worker/listen_address.h"
+#include "worker/self_test/test_device.h"
 
 namespace weft {
 namespace {
@@ -65,6 +66,27 @@ WorkerDevice Describe(absl::Span<Device* const> devices, const Device& device) {
 
 }  // namespace
 
+absl::Status Worker::TestDevices() {
+  std::vector<Device*> tested;
+  for (Device* device : parts_.devices) {
+    absl::StatusOr<Quarantine> quarantine = TestDevice(*device);
+    if (absl::IsDeadlineExceeded(quarantine.status())) {
+      logger_.Error(StdView(absl::StrCat(quarantine.status().message(), "; it is left out")));
+      devices_.Abandon(device);
+      continue;
+    }
+    RETURN_IF_ERROR(quarantine.status());
+    for (const std::string& text : quarantine->Texts()) {
+      logger_.Warning(StdView(absl::StrCat(device->name(), " failed its self-test: ", text)));
+    }
+    tested.push_back(device);
+    parts_.quarantines.push_back(*std::move(quarantine));
+  }
+  if (tested.empty()) return absl::FailedPreconditionError("no device passed its self-test");
+  parts_.devices = std::move(tested);
+  return absl::OkStatus();
+}
+
 absl::Status Worker::OpenTransports(const WorkerOptions& options, const ListenAddress& address) {
   if (options.transport != "grpc") {
     UcxTransportOptions ucx;
@@ -93,8 +115,9 @@ absl::StatusOr<WorkerHello> Worker::MakeHello(const WorkerOptions& options) cons
   hello.name = options.name.empty() ? MachineName() : options.name;
   ASSIGN_OR_RETURN(hello.incarnation, RandomBytes(kIncarnationBytes));
   hello.host_identity = HostIdentity();
-  for (const Device* device : parts_.devices) {
-    hello.devices.push_back(Describe(parts_.devices, *device));
+  for (size_t i = 0; i < parts_.devices.size(); ++i) {
+    hello.devices.push_back(Describe(parts_.devices, *parts_.devices[i]));
+    if (options.self_test) hello.devices.back().quarantined = parts_.quarantines[i].Texts();
   }
   for (const Transport* transport : parts_.transports) {
     hello.transports.push_back(transport->name());
@@ -118,6 +141,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerOptions& optio
   devices.instruction_set = options.instruction_set;
   ASSIGN_OR_RETURN(worker->devices_, DiscoverDevices(devices, factory));
   worker->parts_.devices = worker->devices_.devices;
+  if (options.self_test) RETURN_IF_ERROR(worker->TestDevices());
   if (!options.cache.empty()) {
     ASSIGN_OR_RETURN(worker->cache_,
                      WeightCache::Open(options.cache, options.cache_quota_bytes, logger));

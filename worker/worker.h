@@ -23,7 +23,7 @@ class Worker {
  public:
   // Serves when it returns. `factory` may be empty; `logger` outlives the worker. Errors:
   // INVALID_ARGUMENT naming the flag; UNAVAILABLE for an address; those of the devices and the
-  // cache.
+  // cache. What a device fails in its self-test is logged and quarantined.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(const WorkerOptions& options,
                                                        const DeviceFactory& factory,
                                                        Logger& logger);
@@ -39,6 +39,8 @@ class Worker {
 
  private:
   explicit Worker(Logger& logger) : logger_(logger) {}
+  // Tests every device. Those that hang are left out for good.
+  absl::Status TestDevices();
   absl::Status OpenTransports(const WorkerOptions& options, const ListenAddress& address);
   absl::StatusOr<WorkerHello> MakeHello(const WorkerOptions& options) const;
 

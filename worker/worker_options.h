@@ -22,6 +22,7 @@ struct WorkerOptions {
   std::string transport = "auto";  // "auto", "ucx", "grpc"
   int32_t lease_ms = 10000;        // a session without a sign of its coordinator ends after it
   int32_t parent = 0;              // ends when that process is gone; 0: lives on
+  bool self_test = true;           // of every device, at the start
   bool insecure = false;           // listen beyond loopback without encryption
   bool quiet = false;
   bool verbose = false;

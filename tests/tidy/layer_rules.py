@@ -69,7 +69,7 @@ EXTERNAL_HEADERS = {
     "openssl/": ["common/digest"],
     "pcre2.h": ["common/regex"],
     "nlohmann/": ["coordinator", "tests"],
-    "CLI/": ["coordinator/cli", "coordinator/main.cc", "worker/main.cc", "tests/unit/coordinator/cli"],
+    "CLI/": ["coordinator/cli", "coordinator/main.cc", "worker/command_line.cc", "tests/unit/coordinator/cli"],
     "immintrin.h": ["common/cpu/kernels", "common/base/cpu_features.cc",
                     "common/cpu/limits/peak_loops.cc", "tests"],
     "arm_neon.h": ["common/cpu/kernels", "tests"],

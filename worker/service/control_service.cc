@@ -69,7 +69,7 @@ grpc::Status ControlService::QuerySupport(grpc::ServerContext*,
                                           proto::QuerySupportReply* reply) {
   const auto run = [&]() -> absl::Status {
     RETURN_IF_ERROR(Enter(*request).status());
-    return AnswerSupport(parts_.devices, *request, *reply);
+    return AnswerSupport(parts_, *request, *reply);
   };
   return ToGrpc(run());
 }

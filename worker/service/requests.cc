@@ -46,10 +46,11 @@ PortPeer PeerOf(const proto::Peer& peer) {
   return made;
 }
 
-absl::Status AnswerSupport(absl::Span<Device* const> devices,
-                           const proto::QuerySupportRequest& request,
+absl::Status AnswerSupport(const WorkerParts& parts, const proto::QuerySupportRequest& request,
                            proto::QuerySupportReply& reply) {
-  ASSIGN_OR_RETURN(const Device* const device, FindDevice(devices, request.device()));
+  ASSIGN_OR_RETURN(const Device* const device, FindDevice(parts.devices, request.device()));
+  const auto position = static_cast<size_t>(request.device());
+  const bool tested = position < parts.quarantines.size();
   ASSIGN_OR_RETURN(const Graph graph, DecodeGraph(request.graph()));
   RETURN_IF_ERROR(VerifyGraph(graph));
   for (const int32_t index : request.nodes()) {
@@ -59,7 +60,8 @@ absl::Status AnswerSupport(absl::Span<Device* const> devices,
     }
     const NodeId id{index};
     proto::NodeSupport& answer = *reply.add_nodes();
-    const Support support = device->Supports(graph, id);
+    Support support = device->Supports(graph, id);
+    if (tested) support.Update(parts.quarantines[position].Check(graph, id));
     answer.set_ok(support.ok());
     if (!support.ok()) {
       answer.set_reason(WireMessage(support));

@@ -18,10 +18,10 @@ absl::Span<const uint8_t> BytesOf(const std::string& data);
 // Of a checked message.
 PortPeer PeerOf(const proto::Peer& peer);
 
-// What the device says of each node that is asked about. Errors: INVALID_ARGUMENT for a graph that
+// What the device says of each node that is asked about; no for what it got wrong in its self-test.
+// Errors: INVALID_ARGUMENT for a graph that
 // does not verify, an unknown device or node.
-absl::Status AnswerSupport(absl::Span<Device* const> devices,
-                           const proto::QuerySupportRequest& request,
+absl::Status AnswerSupport(const WorkerParts& parts, const proto::QuerySupportRequest& request,
                            proto::QuerySupportReply& reply);
 absl::Status AnswerTensorBytes(absl::Span<Device* const> devices,
                                const proto::QueryTensorBytesRequest& request,

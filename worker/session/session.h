@@ -16,6 +16,7 @@
 #include "common/device/device.h"
 #include "common/program/program_host.h"
 #include "common/transport/transport.h"
+#include "worker/self_test/quarantine.h"
 #include "worker/session/epoch.h"
 #include "worker/weights/buffer_table.h"
 #include "worker/weights/model_files.h"
@@ -27,7 +28,8 @@ namespace weft {
 // What all sessions of a worker share. Everything outlives them.
 struct WorkerParts {
   std::vector<Device*> devices;
-  std::vector<Transport*> transports;  // by preference
+  std::vector<Quarantine> quarantines;  // of each device; empty if none was tested
+  std::vector<Transport*> transports;   // by preference
   ModelFiles* files = nullptr;
   WeightCache* cache = nullptr;  // may be null
   Logger* logger = nullptr;

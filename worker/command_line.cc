@@ -1,0 +1,69 @@
+#include "worker/command_line.h"
+
+#include <CLI/CLI.hpp>
+
+#include "common/base/log.h"
+#include "worker/worker.h"
+
+namespace weft {
+namespace {
+
+void AddFlags(CLI::App& app, WorkerOptions& options) {
+  app.add_option("--listen", options.listen, "control address: HOST:PORT, [IPV6]:PORT, unix:PATH")
+      ->capture_default_str();
+  app.add_option("--data-listen", options.data_listen,
+                 "host of the data plane; default: that of --listen");
+  app.add_option("--name", options.name, "how people call it; default: the machine's name");
+  app.add_option("--devices", options.devices, "devices to offer: cpu, blas")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("-t,--threads", options.threads, "threads of the CPU; 0: one per processor")
+      ->capture_default_str();
+  app.add_option("--memory", options.memory_bytes,
+                 "most memory to give out; 0: what the machine has")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  app.add_option("--isa", options.instruction_set,
+                 "force an instruction set: scalar, avx2, avx512, neon");
+  app.add_option("--cache", options.cache, "folder that keeps weights which came over the network");
+  app.add_option("--cache-quota", options.cache_quota_bytes, "most bytes in --cache")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  app.add_option("--transport", options.transport, "data plane: auto, ucx, grpc")
+      ->capture_default_str();
+  app.add_option("--lease-ms", options.lease_ms,
+                 "a coordinator that is silent for so long has lost its session")
+      ->capture_default_str();
+  app.add_option("--parent", options.parent, "end with that process");
+  app.add_flag_callback(
+      "--no-self-test", [&options] { options.self_test = false; },
+      "trust the devices without computing every op once");
+  app.add_flag("--insecure", options.insecure,
+               "listen beyond this machine although nothing is encrypted");
+  app.add_flag("-q,--quiet", options.quiet, "say only what went wrong");
+  app.add_flag("-v,--verbose", options.verbose, "say more");
+}
+
+}  // namespace
+
+int RunWorkerCommandLine(int argc, char** argv, const DeviceFactory& factory) {
+  CLI::App app("weft-worker offers this machine's devices to weft.", "weft-worker");
+  app.footer("Example: weft-worker --listen 127.0.0.1:7000 --threads 4 --cache ~/.cache/weft");
+  app.set_version_flag("--version", "weft-worker " WEFT_VERSION);
+  WorkerOptions options;
+  AddFlags(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    Logger("weft-worker", LogLevel::kInfo).Error(error.what());
+    return 2;
+  }
+  const LogLevel level = options.verbose ? LogLevel::kDebug
+                         : options.quiet ? LogLevel::kWarning
+                                         : LogLevel::kInfo;
+  Logger logger("weft-worker", level);
+  return RunWorker(options, factory, logger);
+}
+
+}  // namespace weft

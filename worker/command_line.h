@@ -1,0 +1,12 @@
+// The command line of weft-worker, for it and for the worker of the tests, which has more devices.
+#pragma once
+
+#include "worker/device_discovery.h"
+
+namespace weft {
+
+// Flags become WorkerOptions, and those a worker that runs until it is told to end. Returns the
+// exit code. `factory` may be empty.
+int RunWorkerCommandLine(int argc, char** argv, const DeviceFactory& factory);
+
+}  // namespace weft

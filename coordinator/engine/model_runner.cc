@@ -121,6 +121,7 @@ absl::Status ModelRunner::AllocateCaches() {
     memory_.cache += bytes;
     absl::StatusOr<std::unique_ptr<Buffer>> buffer =
         device.buffer_type().Allocate(bytes, BufferUsage::kAny);
+    if (!buffer.ok() && !absl::IsResourceExhausted(buffer.status())) return buffer.status();
     if (!buffer.ok()) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "not enough memory for a KV cache of ", options_.context, " tokens (", bytes,
@@ -135,7 +136,7 @@ absl::Status ModelRunner::AllocateCaches() {
 
 absl::Status ModelRunner::LoadWeights() {
   ASSIGN_OR_RETURN(weights_, LoadedWeights::Load(model_, placed_.devices, placed_.placement.weights,
-                                                 options_.load_progress));
+                                                 options_.load_progress, options_.foreign_weights));
   memory_.weights = weights_->bytes();
   for (const SlotBinding& binding : weights_->bindings()) bindings_.push_back(binding);
   return absl::OkStatus();

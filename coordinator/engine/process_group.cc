@@ -41,7 +41,7 @@ ProcessGroup::ProcessGroup(std::vector<GroupMember> members)
 }
 
 absl::Status ProcessGroup::InContext(int32_t process, const absl::Status& status) const {
-  if (status.ok()) return status;
+  if (status.ok() || members_[process].names_itself) return status;
   return absl::Status(status.code(), absl::StrCat(members_[process].host, ": ", status.message()));
 }
 

@@ -24,6 +24,7 @@ struct GroupMember {
   std::string host;  // of its devices: Device::host()
   // Runs programs on the devices of that host, in the order of the plan's list. Outlives the group.
   ProgramHost* programs = nullptr;
+  bool names_itself = false;  // in its errors, which are then passed on as they are
 };
 
 // What a process did, since the group was made.

@@ -25,7 +25,9 @@ struct RunnerOptions {
   // An unexpected re-plan is an error with its reason, for tests and for people who look for one.
   bool forbid_replans = false;
   LoadProgress load_progress;  // may be empty
-  Logger* logger = nullptr;    // may be null
+  // Loads what lies on devices of other processes; null where there are none. Outlives the runner.
+  ForeignWeights* foreign_weights = nullptr;
+  Logger* logger = nullptr;  // may be null
 };
 
 // Errors: INVALID_ARGUMENT naming the flag.

@@ -40,14 +40,17 @@ std::string WeightText(const Weight& weight) {
 
 absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(
     const Model& model, absl::Span<Device* const> devices,
-    absl::Span<const int32_t> device_of_weight, const LoadProgress& progress) {
+    absl::Span<const int32_t> device_of_weight, const LoadProgress& progress,
+    ForeignWeights* foreign) {
   std::unique_ptr<LoadedWeights> weights(new LoadedWeights());
-  RETURN_IF_ERROR(weights->Plan(model, devices, device_of_weight));
+  RETURN_IF_ERROR(weights->Plan(model, devices, device_of_weight, foreign));
   for (size_t i = 0; i < weights->items_.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
+    if (weights->items_[i].foreign) continue;
     RETURN_IF_ERROR(weights->items_[i].in_place ? weights->UseInPlace(model, id, progress)
                                                 : weights->Copy(model, id, progress));
   }
+  if (foreign != nullptr) RETURN_IF_ERROR(weights->LoadForeign(model, *foreign, progress));
   return weights;
 }
 
@@ -60,7 +63,8 @@ absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(const Model& 
 }
 
 absl::Status LoadedWeights::Plan(const Model& model, absl::Span<Device* const> devices,
-                                 absl::Span<const int32_t> device_of_weight) {
+                                 absl::Span<const int32_t> device_of_weight,
+                                 const ForeignWeights* foreign) {
   if (device_of_weight.size() != model.weights().size()) {
     return absl::InvalidArgumentError(absl::StrCat("devices for ", device_of_weight.size(), " of ",
                                                    model.weights().size(), " weights"));
@@ -77,9 +81,10 @@ absl::Status LoadedWeights::Plan(const Model& model, absl::Span<Device* const> d
     Item item;
     item.device = devices[at];
     item.tensors = model.weight_table().TensorsOf(model.weights()[i]);
+    item.foreign = foreign != nullptr && foreign->Holds(*item.device);
     const DeviceCapabilities capabilities = item.device->capabilities();
-    item.in_place =
-        capabilities.host_memory && capabilities.wraps_host_memory && item.tensors.size() == 1;
+    item.in_place = !item.foreign && capabilities.host_memory && capabilities.wraps_host_memory &&
+                    item.tensors.size() == 1;
     in_place_ = in_place_ && item.in_place;
     const BufferType* memory = item.in_place ? nullptr : &item.device->buffer_type();
     const auto [first, is_new] = seen.try_emplace(
@@ -91,6 +96,24 @@ absl::Status LoadedWeights::Plan(const Model& model, absl::Span<Device* const> d
     }
     items_.push_back(std::move(item));
   }
+  bindings_.resize(items_.size());
+  return absl::OkStatus();
+}
+
+absl::Status LoadedWeights::LoadForeign(const Model& model, ForeignWeights& foreign,
+                                        const LoadProgress& progress) {
+  std::vector<ForeignWeight> wanted;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (!items_[i].foreign) continue;
+    wanted.push_back({static_cast<int32_t>(i), items_[i].device, items_[i].tensors});
+  }
+  if (wanted.empty()) return absl::OkStatus();
+  const LoadProgress on_top = [&](int64_t done, int64_t) {
+    return !progress || progress(done_ + done, bytes_);
+  };
+  ASSIGN_OR_RETURN(ForeignResult loaded, foreign.Load(model, wanted, on_top));
+  for (const SlotBinding& binding : loaded.bindings) bindings_[binding.id] = binding;
+  for (std::unique_ptr<Buffer>& buffer : loaded.buffers) buffers_.push_back(std::move(buffer));
   return absl::OkStatus();
 }
 
@@ -120,7 +143,7 @@ absl::Status LoadedWeights::UseInPlace(const Model& model, int32_t id,
   const Item& item = items_[id];
   const GgufTensor& tensor = *item.tensors.front();
   ASSIGN_OR_RETURN(Buffer* const buffer, Mapping(model, *item.device, tensor.file_index));
-  bindings_.push_back({SlotKind::kWeight, id, buffer, tensor.file_offset});
+  bindings_[id] = {SlotKind::kWeight, id, buffer, tensor.file_offset};
   if (item.same_as >= 0) return absl::OkStatus();
   const MappedFile& mapped = model.file().file(tensor.file_index);
   mapped.WillNeed(static_cast<size_t>(tensor.file_offset), static_cast<size_t>(tensor.bytes));
@@ -135,9 +158,8 @@ absl::Status LoadedWeights::UseInPlace(const Model& model, int32_t id,
 absl::Status LoadedWeights::Copy(const Model& model, int32_t id, const LoadProgress& progress) {
   const Item& item = items_[id];
   if (item.same_as >= 0) {
-    SlotBinding binding = bindings_[item.same_as];
-    binding.id = id;
-    bindings_.push_back(binding);
+    bindings_[id] = bindings_[item.same_as];
+    bindings_[id].id = id;
     return absl::OkStatus();
   }
   const Weight& weight = model.weights()[id];
@@ -159,7 +181,7 @@ absl::Status LoadedWeights::Copy(const Model& model, int32_t id, const LoadProgr
     }
     start += tensor->bytes;
   }
-  bindings_.push_back({SlotKind::kWeight, id, buffer->get(), 0});
+  bindings_[id] = {SlotKind::kWeight, id, buffer->get(), 0};
   buffers_.push_back(*std::move(buffer));
   return absl::OkStatus();
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -13,23 +12,23 @@
 #include "common/device/device.h"
 #include "common/program/program_host.h"
 #include "coordinator/models/model.h"
+#include "coordinator/weights/foreign_weights.h"
 
 namespace weft {
-
-// Called with bytes done and in all; returning false cancels the load.
-using LoadProgress = std::function<bool(int64_t done, int64_t total)>;
 
 // The buffers that hold the weights, and where each weight lies in them.
 class LoadedWeights {
  public:
-  // Puts weight i on devices[device_of_weight[i]] of this process. A tensor that several weights of
+  // Puts weight i on devices[device_of_weight[i]]; on those that `foreign` (may be null) holds
+  // through it. A tensor that several weights of
   // one memory share is there once. Reads every byte once, so that a slow disk shows here and not
   // in the first token. `model` with its file and the devices outlive this. Errors:
   // INVALID_ARGUMENT unless there is a device for every weight; RESOURCE_EXHAUSTED naming what did
   // not fit; CANCELLED.
   static absl::StatusOr<std::unique_ptr<LoadedWeights>> Load(
       const Model& model, absl::Span<Device* const> devices,
-      absl::Span<const int32_t> device_of_weight, const LoadProgress& progress);
+      absl::Span<const int32_t> device_of_weight, const LoadProgress& progress,
+      ForeignWeights* foreign = nullptr);
   // All on one device.
   static absl::StatusOr<std::unique_ptr<LoadedWeights>> Load(const Model& model, Device& device,
                                                              const LoadProgress& progress);
@@ -47,12 +46,16 @@ class LoadedWeights {
     Device* device = nullptr;
     std::vector<const GgufTensor*> tensors;
     bool in_place = false;
+    bool foreign = false;
     int32_t same_as = -1;  // the weight before it whose bytes these are; -1: they are new
   };
 
   LoadedWeights() = default;
   absl::Status Plan(const Model& model, absl::Span<Device* const> devices,
-                    absl::Span<const int32_t> device_of_weight);
+                    absl::Span<const int32_t> device_of_weight, const ForeignWeights* foreign);
+  // All that is foreign, at once.
+  absl::Status LoadForeign(const Model& model, ForeignWeights& foreign,
+                           const LoadProgress& progress);
   // Binds the weight's tensor where the file is mapped and reads it.
   absl::Status UseInPlace(const Model& model, int32_t id, const LoadProgress& progress);
   // Allocates the weight, fills it from its tensors and binds it.

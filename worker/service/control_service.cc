@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/transport/link_probe.h"
 #include "rpc_backend/protocol/message_check.h"
+#include "rpc_backend/protocol/message_kinds.h"
 #include "rpc_backend/protocol/program_codec.h"
 #include "rpc_backend/protocol/version.h"
 #include "worker/service/grpc_status.h"
@@ -176,6 +178,29 @@ grpc::Status ControlService::ReleaseInstance(grpc::ServerContext*,
   const absl::StatusOr<std::shared_ptr<weft::Session>> session = Enter(*request);
   if (!session.ok()) return ToGrpc(session.status());
   return ToGrpc((*session)->Release(InstanceId{request->instance()}));
+}
+
+grpc::Status ControlService::MeasureLink(grpc::ServerContext*,
+                                         const proto::MeasureLinkRequest* request,
+                                         proto::MeasureLinkReply* reply) {
+  const auto run = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const std::shared_ptr<weft::Session> session, Enter(*request));
+    ASSIGN_OR_RETURN(const std::shared_ptr<Epoch> epoch, session->epoch());
+    const auto deadline = clock_.Now() + std::chrono::milliseconds(request->timeout_ms());
+    MessagePort& port = epoch->port();
+    LinkProbeOptions probe;
+    probe.key = {.epoch = epoch->number(), .kind = static_cast<uint32_t>(MessageKind::kProbe)};
+    if (!request->initiate()) return AnswerLinkProbe(port, request->peer(), probe, deadline);
+    ASSIGN_OR_RETURN(const LinkMeasurement speed,
+                     weft::MeasureLink(port, request->peer(), probe, deadline));
+    for (const PeerTraffic& traffic : port.traffic()) {
+      if (traffic.peer == request->peer()) reply->set_transport(traffic.transport);
+    }
+    reply->set_latency_us(speed.latency_us);
+    reply->set_bytes_per_s(speed.bytes_per_s);
+    return absl::OkStatus();
+  };
+  return ToGrpc(run());
 }
 
 grpc::Status ControlService::Statistics(grpc::ServerContext*,

@@ -62,6 +62,8 @@ class ControlService final : public proto::Worker::Service {
   grpc::Status ReleaseInstance(grpc::ServerContext*, const proto::ReleaseInstanceRequest*,
                                proto::ReleaseInstanceReply*) override;
 
+  grpc::Status MeasureLink(grpc::ServerContext*, const proto::MeasureLinkRequest*,
+                           proto::MeasureLinkReply*) override;
   grpc::Status Statistics(grpc::ServerContext*, const proto::StatisticsRequest*,
                           proto::StatisticsReply*) override;
   grpc::Status Drain(grpc::ServerContext*, const proto::DrainRequest*, proto::DrainReply*) override;

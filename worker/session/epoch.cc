@@ -24,8 +24,8 @@ absl::StatusOr<std::unique_ptr<Epoch>> Epoch::Open(absl::Span<Device* const> dev
                                                    Transport& transport,
                                                    const EpochOptions& options, Logger& logger) {
   std::unique_ptr<Epoch> epoch(new Epoch(options, logger));
+  // Each worker numbers its sessions by itself: the tokens of peers tell them apart.
   PortOptions port;
-  port.session = options.session;
   port.epoch = options.epoch;
   port.own_number = options.own_number;
   ASSIGN_OR_RETURN(epoch->port_, transport.NewPort(port));

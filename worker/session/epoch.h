@@ -28,7 +28,6 @@
 namespace weft {
 
 struct EpochOptions {
-  uint64_t session = 0;
   uint32_t epoch = 0;
   int32_t own_number = 0;
   int32_t coordinator_number = 0;

@@ -79,7 +79,6 @@ absl::StatusOr<std::string> Session::OpenEpoch(const std::string& transport, Epo
   }
   if (old != nullptr) old->Abort(absl::AbortedError("a newer epoch was opened"));
   old.reset();  // joins its threads before the devices serve the next
-  options.session = static_cast<uint64_t>(id_);
   ASSIGN_OR_RETURN(std::shared_ptr<Epoch> opened,
                    Epoch::Open(parts_.devices, **found, options, *parts_.logger));
   MutexLock lock(mutex_);

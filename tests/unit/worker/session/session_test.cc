@@ -68,7 +68,6 @@ class SessionTest : public ::testing::Test {
     const auto address = session_->OpenEpoch("loopback", options);
     ASSERT_THAT(address, IsOk());
     PortOptions port;
-    port.session = 1;
     port.epoch = number;
     port.own_number = kCoordinator;
     port_ = *coordinator_transport_->NewPort(port);

@@ -1,0 +1,120 @@
+#include "coordinator/cluster/fleet.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
+#include "common/base/error_scope.h"
+#include "common/base/status_macros.h"
+#include "common/transport/ucx/ucx_transport.h"
+#include "rpc_backend/client/remote_device.h"
+#include "rpc_backend/client/worker_address.h"
+
+namespace weft {
+namespace {
+
+// GPUs before accelerators before CPUs (decision 4).
+int Rank(const Device& device) {
+  switch (device.kind()) {
+    case DeviceKind::kGpu:
+    case DeviceKind::kMeta:
+      return 0;
+    case DeviceKind::kAccelerator:
+      return 1;
+    case DeviceKind::kCpu:
+      return 2;
+  }
+  return 2;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> NormalWorkerAddress(std::string_view text) {
+  ASSIGN_OR_RETURN(const WorkerAddress address, ParseWorkerAddress(text));
+  return address.Text();
+}
+
+absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(const FleetOptions& options, Logger& logger) {
+  std::unique_ptr<Fleet> fleet(new Fleet(logger));
+  RETURN_IF_ERROR(fleet->ConnectWorkers(options));
+  RETURN_IF_ERROR(fleet->OpenLink(options));
+  std::vector<RemoteWorker*> workers;
+  for (const std::unique_ptr<RemoteWorker>& worker : fleet->workers_) {
+    workers.push_back(worker.get());
+  }
+  fleet->weights_ = std::make_unique<FleetWeights>(workers, options.ignore_files, logger);
+  return fleet;
+}
+
+Fleet::~Fleet() = default;
+
+absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
+  std::vector<std::string> addresses = options.workers;
+  if (options.local_workers > 0) {
+    LocalWorkersOptions local = options.local;
+    local.count = options.local_workers;
+    local.transport = options.transport;
+    ASSIGN_OR_RETURN(local_, LocalWorkers::Spawn(local));
+    addresses.insert(addresses.end(), local_->addresses().begin(), local_->addresses().end());
+  }
+  std::vector<absl::StatusOr<std::unique_ptr<RemoteWorker>>> connected;
+  for (size_t i = 0; i < addresses.size(); ++i) connected.emplace_back(absl::UnknownError(""));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    threads.emplace_back([&, i] {
+      RemoteWorkerOptions worker;
+      worker.name = absl::StrCat("w", i);
+      worker.address = addresses[i];
+      worker.connect_timeout = options.connect_timeout;
+      worker.loss_after = options.loss_after;
+      connected[i] = RemoteWorker::Connect(worker, &logger_);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (absl::StatusOr<std::unique_ptr<RemoteWorker>>& worker : connected) {
+    // One that is not there is as good as lost.
+    if (absl::IsUnavailable(worker.status()) || absl::IsDeadlineExceeded(worker.status())) {
+      return WithScope(worker.status(), ErrorScope::kWorker);
+    }
+    RETURN_IF_ERROR(worker.status());
+    hosts_.push_back((*worker)->name());
+    for (Device* device : (*worker)->devices()) devices_.push_back(device);
+    workers_.push_back(*std::move(worker));
+  }
+  std::stable_sort(devices_.begin(), devices_.end(),
+                   [](const Device* a, const Device* b) { return Rank(*a) < Rank(*b); });
+  hosts_.emplace_back("local");
+  return absl::OkStatus();
+}
+
+absl::Status Fleet::OpenLink(const FleetOptions& options) {
+  FleetLinkOptions link;
+  link.transport = options.transport;
+  link.logger = &logger_;
+  if (options.transport != "grpc") {
+    absl::StatusOr<std::unique_ptr<Transport>> ucx = NewUcxTransport({});
+    if (ucx.ok()) {
+      transports_.push_back(*std::move(ucx));
+    } else if (options.transport == "ucx") {
+      return ucx.status();
+    } else {
+      logger_.Warning(StdView(absl::StrCat("data travels over gRPC: ", ucx.status().message())));
+    }
+  }
+  for (const std::unique_ptr<Transport>& transport : transports_) {
+    link.transports.push_back(transport.get());
+  }
+  std::vector<RemoteWorker*> workers;
+  for (const std::unique_ptr<RemoteWorker>& worker : workers_) workers.push_back(worker.get());
+  ASSIGN_OR_RETURN(link_, FleetLink::Open(std::move(workers), link));
+  return absl::OkStatus();
+}
+
+absl::Status Fleet::lost() const {
+  for (const std::unique_ptr<RemoteWorker>& worker : workers_) RETURN_IF_ERROR(worker->lost());
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,74 @@
+// The workers of one run: connected, linked to each other, their devices in one list.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/log.h"
+#include "common/device/device.h"
+#include "common/program/edge_port.h"
+#include "common/transport/transport.h"
+#include "coordinator/cluster/fleet_weights.h"
+#include "coordinator/cluster/local_workers.h"
+#include "rpc_backend/client/fleet_link.h"
+#include "rpc_backend/client/remote_worker.h"
+
+namespace weft {
+
+struct FleetOptions {
+  std::vector<std::string> workers;  // addresses
+  // More workers, started and ended with the fleet; after those of `workers`.
+  int32_t local_workers = 0;
+  LocalWorkersOptions local;
+  std::string transport = "auto";              // "auto", "ucx", "grpc"
+  std::chrono::milliseconds loss_after{2500};  // a worker that is silent for so long is lost
+  std::chrono::milliseconds connect_timeout{10000};
+  bool ignore_files = false;  // workers get all weights from here, as if they saw no file
+};
+
+// The address of a worker as people write it, completed: "10.0.0.2:7000" for "10.0.0.2". Errors:
+// INVALID_ARGUMENT naming the text.
+absl::StatusOr<std::string> NormalWorkerAddress(std::string_view text);
+
+// Any thread may call.
+class Fleet {
+ public:
+  // Connects to all workers at the same time. Errors name the worker.
+  static absl::StatusOr<std::unique_ptr<Fleet>> Open(const FleetOptions& options, Logger& logger);
+  ~Fleet();
+
+  int32_t worker_count() const { return static_cast<int32_t>(workers_.size()); }
+  RemoteWorker& worker(int32_t index) { return *workers_[index]; }
+  // Of all workers, in the scheduler's order: GPUs, accelerators, CPUs.
+  const std::vector<Device*>& devices() const { return devices_; }
+  // Process i of a plan: the workers by number, then this process.
+  const std::vector<std::string>& hosts() const { return hosts_; }
+  FleetLink& link() { return *link_; }
+  // How programs of this process hand tensors to those of workers.
+  EdgePort& edges() { return link_->edges(); }
+  FleetWeights& weights() { return *weights_; }
+  // The first worker that was lost, or OK.
+  absl::Status lost() const;
+
+ private:
+  explicit Fleet(Logger& logger) : logger_(logger) {}
+  absl::Status ConnectWorkers(const FleetOptions& options);
+  absl::Status OpenLink(const FleetOptions& options);
+
+  Logger& logger_;
+  std::unique_ptr<LocalWorkers> local_;
+  std::vector<std::unique_ptr<Transport>> transports_;
+  std::vector<std::unique_ptr<RemoteWorker>> workers_;
+  std::vector<Device*> devices_;
+  std::vector<std::string> hosts_;
+  std::unique_ptr<FleetLink> link_;
+  std::unique_ptr<FleetWeights> weights_;
+};
+
+}  // namespace weft

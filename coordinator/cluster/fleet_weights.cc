@@ -1,0 +1,171 @@
+#include "coordinator/cluster/fleet_weights.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
+#include "common/base/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/digest/file_identity.h"
+#include "rpc_backend/client/remote_device.h"
+#include "rpc_backend/client/remote_weights.h"
+
+namespace weft {
+namespace {
+
+// Sums what several workers report, for one caller who may cancel.
+class SharedProgress {
+ public:
+  SharedProgress(size_t workers, const LoadProgress& progress)
+      : done_(workers), total_(workers), progress_(progress) {}
+
+  void Update(size_t worker, int64_t done, int64_t total) {
+    MutexLock lock(mutex_);
+    done_[worker] = done;
+    total_[worker] = total;
+    int64_t all_done = 0;
+    int64_t all = 0;
+    for (size_t i = 0; i < done_.size(); ++i) {
+      all_done += done_[i];
+      all += total_[i];
+    }
+    if (progress_ && !cancelled_.load() && !progress_(all_done, all)) cancelled_.store(true);
+  }
+  // What a worker has to load at all, so that the sum does not grow while others start.
+  void Expect(size_t worker, int64_t total) {
+    MutexLock lock(mutex_);
+    total_[worker] = total;
+  }
+  const std::atomic<bool>& cancelled() const { return cancelled_; }
+  void Cancel() { cancelled_.store(true); }
+
+ private:
+  Mutex mutex_;
+  std::vector<int64_t> done_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int64_t> total_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<bool> cancelled_ = false;
+  const LoadProgress& progress_;
+};
+
+// What one worker is to load. Weights of one device that are the same bytes of the file are there
+// once.
+struct WorkerJob {
+  RemoteWorker* worker = nullptr;
+  std::vector<RemoteWeightItem> items;
+  int64_t bytes = 0;
+  absl::StatusOr<RemoteWeights> loaded = absl::UnknownError("not loaded");
+};
+
+std::string WeightName(const Model& model, int32_t id) { return model.weights()[id].name; }
+
+absl::StatusOr<std::vector<RemoteWeightFile>> DescribeFiles(const Model& model) {
+  std::vector<RemoteWeightFile> files;
+  for (int32_t i = 0; i < model.file().file_count(); ++i) {
+    const MappedFile& file = model.file().file(i);
+    ASSIGN_OR_RETURN(const FileIdentity identity, IdentifyGguf(file));
+    files.push_back({file.path(), identity.size, identity.digest.Raw()});
+  }
+  return files;
+}
+
+}  // namespace
+
+bool FleetWeights::Holds(const Device& device) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&device](const RemoteWorker* worker) {
+    const absl::Span<Device* const> devices = worker->devices();
+    return std::find(devices.begin(), devices.end(), &device) != devices.end();
+  });
+}
+
+absl::StatusOr<ForeignResult> FleetWeights::Load(const Model& model,
+                                                 absl::Span<const ForeignWeight> weights,
+                                                 const LoadProgress& progress) {
+  std::vector<WorkerJob> jobs(workers_.size());
+  absl::flat_hash_map<const Device*, std::pair<size_t, int32_t>> positions;
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    jobs[w].worker = workers_[w];
+    for (const RemoteDevice* device : workers_[w]->remote_devices()) {
+      positions[device] = {w, device->position()};
+    }
+  }
+  // Per weight asked for: its worker and its item there.
+  std::vector<std::pair<size_t, size_t>> places;
+  absl::flat_hash_map<std::tuple<const Device*, const GgufTensor*, size_t>, size_t> seen;
+  for (const ForeignWeight& weight : weights) {
+    const auto [w, position] = positions.at(weight.device);
+    WorkerJob& job = jobs[w];
+    const auto [first, is_new] = seen.try_emplace(
+        {weight.device, weight.tensors.front(), weight.tensors.size()}, job.items.size());
+    places.emplace_back(w, first->second);
+    if (!is_new) continue;
+    RemoteWeightItem item;
+    item.weight = weight.id;
+    item.device = position;
+    item.reserve_bytes =
+        weight.device->buffer_type().TensorBytes(model.weights()[weight.id].layout);
+    item.name = WeightName(model, weight.id);
+    for (const GgufTensor* tensor : weight.tensors) {
+      item.slices.push_back({tensor->file_index, tensor->file_offset, tensor->bytes});
+      job.bytes += tensor->bytes;
+    }
+    job.items.push_back(std::move(item));
+  }
+
+  ASSIGN_OR_RETURN(const std::vector<RemoteWeightFile> files, DescribeFiles(model));
+  const SliceReader reader =
+      [&model](const RemoteWeightSlice& slice) -> absl::StatusOr<absl::Span<const uint8_t>> {
+    return model.file()
+        .file(slice.file)
+        .bytes()
+        .subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.bytes));
+  };
+  SharedProgress shared(jobs.size(), progress);
+  for (size_t w = 0; w < jobs.size(); ++w) shared.Expect(w, jobs[w].bytes);
+  std::vector<std::thread> threads;
+  for (size_t w = 0; w < jobs.size(); ++w) {
+    if (jobs[w].items.empty()) continue;
+    threads.emplace_back([&, w] {
+      LoadRemoteWeightsOptions options;
+      options.ignore_files = ignore_files_;
+      options.cancel = &shared.cancelled();
+      options.progress = [&shared, w](const RemoteLoadProgress& at) {
+        shared.Update(w, at.bytes_done, at.bytes_total);
+      };
+      jobs[w].loaded = LoadRemoteWeights(*jobs[w].worker, files, jobs[w].items, reader, options);
+      if (!jobs[w].loaded.ok()) shared.Cancel();  // the others need not go on
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  // The first error that is not the cancellation it caused.
+  absl::Status failed;
+  for (const WorkerJob& job : jobs) {
+    if (job.items.empty() || job.loaded.ok()) continue;
+    if (failed.ok() || absl::IsCancelled(failed)) failed = job.loaded.status();
+  }
+  RETURN_IF_ERROR(failed);
+
+  ForeignResult result;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const RemoteWeight& loaded = jobs[places[i].first].loaded->weights[places[i].second];
+    result.bindings.push_back({SlotKind::kWeight, weights[i].id, loaded.buffer, loaded.offset});
+  }
+  for (WorkerJob& job : jobs) {
+    if (job.items.empty()) continue;
+    for (const std::string& remark : job.loaded->remarks) {
+      logger_.Warning(StdView(absl::StrCat(job.worker->label(), ": ", remark)));
+    }
+    for (std::unique_ptr<Buffer>& buffer : job.loaded->buffers) {
+      result.buffers.push_back(std::move(buffer));
+    }
+  }
+  return result;
+}
+
+}  // namespace weft

@@ -31,6 +31,7 @@ void AddModelFlags(CLI::App& command, ModelFlags& flags) {
   command.add_flag("--forbid-replans", flags.forbid_replans,
                    "fail where memory planned at the start turns out too small, with the reason");
   AddPlacementFlags(command, flags.placement);
+  AddFleetFlags(command, flags.fleet);
 }
 
 absl::Status Print(const std::string& text) {
@@ -53,6 +54,7 @@ int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger
   AddBenchCommand(app, context);
   AddExplainCommand(app, context);
   AddSynthCommand(app, context);
+  AddWorkersCommand(app, context);
   try {
     app.parse(NormalizeArguments(argc, argv));
   } catch (const CLI::ParseError& error) {

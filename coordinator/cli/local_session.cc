@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
@@ -46,16 +47,58 @@ absl::Status LocalSession::OpenDevices(const ModelFlags& flags) {
   options.threads = flags.threads;
   options.instruction_set = flags.instruction_set;
   options.blas = request_.blas;
+  if (flags.fleet.any()) {
+    ASSIGN_OR_RETURN(const FleetOptions fleet,
+                     ParseFleetFlags(flags.fleet, flags.threads, flags.instruction_set));
+    ASSIGN_OR_RETURN(fleet_, Fleet::Open(fleet, logger_));
+    placed_.devices = fleet_->devices();
+  }
   ASSIGN_OR_RETURN(local_, OpenLocalDevices(options));
-  placed_.devices = local_.devices;
-  ASSIGN_OR_RETURN(placed_.placement, PlaceModel(*model_, local_.devices, request_.placement));
+  placed_.devices.insert(placed_.devices.end(), local_.devices.begin(), local_.devices.end());
+  RETURN_IF_ERROR(PlaceOnDevices(flags));
+  return OpenProcesses();
+}
+
+absl::Status LocalSession::PlaceOnDevices(const ModelFlags& flags) {
+  ASSIGN_OR_RETURN(placed_.placement, PlaceModel(*model_, placed_.devices, request_.placement));
   for (const std::string& remark : placed_.placement.remarks) logger_.Warning(remark);
   ASSIGN_OR_RETURN(placed_.batch_ranges,
-                   ResolveDeviceBatches(request_.device_batches, local_.devices));
-  LocalProgramHostOptions host_options;
-  host_options.devices = local_.devices;
-  host_options.logger = &logger_;
-  ASSIGN_OR_RETURN(host_, LocalProgramHost::Create(host_options));
+                   ResolveDeviceBatches(request_.device_batches, placed_.devices));
+  return fleet_ == nullptr || flags.fleet.allow_idle ? absl::OkStatus() : CheckIdleWorkers();
+}
+
+absl::Status LocalSession::CheckIdleWorkers() const {
+  absl::flat_hash_set<std::string> used;
+  for (const int32_t device : placed_.placement.weights) {
+    used.insert(placed_.devices[device]->host());
+  }
+  for (int32_t i = 0; i < fleet_->worker_count(); ++i) {
+    const RemoteWorker& worker = fleet_->worker(i);
+    if (used.contains(worker.name())) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(worker.label(), " would have nothing to do: it gets none of the ",
+                     model_->hyperparameters().n_layer,
+                     " layers; leave it out, change --tensor-split, or pass --allow-idle"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalSession::OpenProcesses() {
+  LocalProgramHostOptions options;
+  options.devices = local_.devices;
+  options.logger = &logger_;
+  if (fleet_ != nullptr) options.edges = &fleet_->edges();
+  ASSIGN_OR_RETURN(host_, LocalProgramHost::Create(options));
+  if (fleet_ == nullptr) {
+    group_ = std::make_unique<ProcessGroup>(*host_);
+    return absl::OkStatus();
+  }
+  std::vector<GroupMember> members;
+  for (int32_t i = 0; i < fleet_->worker_count(); ++i) {
+    members.push_back({fleet_->hosts()[i], &fleet_->link().host(i), true});
+  }
+  members.push_back({fleet_->hosts().back(), host_.get(), false});
+  group_ = std::make_unique<ProcessGroup>(std::move(members));
   return absl::OkStatus();
 }
 
@@ -100,13 +143,14 @@ absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlag
   options.reserve_outputs = outputs == StepOutputs::kAll ? options.ubatch : 1;
   RETURN_IF_ERROR(session->OpenDevices(flags));
 
+  if (session->fleet_ != nullptr) options.foreign_weights = &session->fleet_->weights();
   ProgressBar bar(clock, absl::StrCat("loading ", flags.model), "B");
   options.load_progress = [&bar](int64_t done, int64_t total) {
     bar.Update(done, total);
     return true;
   };
   absl::StatusOr<std::unique_ptr<ModelRunner>> runner =
-      ModelRunner::Create(*session->model_, session->placed_, *session->host_, clock, options);
+      ModelRunner::Create(*session->model_, session->placed_, *session->group_, clock, options);
   bar.Finish();
   RETURN_IF_ERROR(runner.status());
   session->runner_ = *std::move(runner);

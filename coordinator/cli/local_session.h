@@ -1,5 +1,5 @@
-// Everything that a command needs to run a model in this process: file, model, device, tokenizer,
-// runner, built from flags.
+// Everything that a command needs to run a model, here or over workers: file, model, devices,
+// tokenizer, runner, built from flags.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,12 @@
 #include "common/device/device.h"
 #include "common/gguf/gguf_file.h"
 #include "common/program/program_host.h"
+#include "coordinator/cli/fleet_flags.h"
 #include "coordinator/cli/local_devices.h"
 #include "coordinator/cli/placement_flags.h"
+#include "coordinator/cluster/fleet.h"
 #include "coordinator/engine/model_runner.h"
+#include "coordinator/engine/process_group.h"
 #include "coordinator/models/model.h"
 #include "coordinator/tokenizer/tokenizer.h"
 
@@ -29,6 +32,7 @@ struct ModelFlags {
   std::string value_type = "f16";
   std::string instruction_set;  // empty: the best
   PlacementFlags placement;
+  FleetFlags fleet;
   bool forbid_replans = false;
 };
 
@@ -51,6 +55,9 @@ class LocalSession {
   const GgufFile& file() const { return *file_; }
   const Model& model() const { return *model_; }
   ModelRunner& runner() { return *runner_; }
+  // The processes that run it. `fleet` is null where this is the only one.
+  const ProcessGroup& group() const { return *group_; }
+  Fleet* fleet() { return fleet_.get(); }
   // The CPU of this machine.
   Device& cpu() { return *local_.devices.back(); }
   const Clock& clock() const { return clock_; }
@@ -62,6 +69,10 @@ class LocalSession {
  private:
   LocalSession(const Clock& clock, Logger& logger) : clock_(clock), logger_(logger) {}
   absl::Status OpenDevices(const ModelFlags& flags);
+  absl::Status PlaceOnDevices(const ModelFlags& flags);
+  absl::Status OpenProcesses();
+  // Errors: INVALID_ARGUMENT naming a worker that the placement leaves without work.
+  absl::Status CheckIdleWorkers() const;
   absl::StatusOr<RunnerOptions> MakeOptions(const ModelFlags& flags, int64_t default_context) const;
 
   const Clock& clock_;
@@ -70,8 +81,10 @@ class LocalSession {
   std::unique_ptr<Model> model_;
   PlacementRequest request_;
   LocalDevices local_;
+  std::unique_ptr<Fleet> fleet_;
   PlacedDevices placed_;
-  std::unique_ptr<ProgramHost> host_;
+  std::unique_ptr<ProgramHost> host_;  // of this process
+  std::unique_ptr<ProcessGroup> group_;
   std::unique_ptr<ModelRunner> runner_;
   std::unique_ptr<Tokenizer> tokenizer_;
 };

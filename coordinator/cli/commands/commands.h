@@ -14,5 +14,6 @@ void AddInspectCommand(CLI::App& app, CommandContext& context);
 void AddBenchCommand(CLI::App& app, CommandContext& context);
 void AddExplainCommand(CLI::App& app, CommandContext& context);
 void AddSynthCommand(CLI::App& app, CommandContext& context);
+void AddWorkersCommand(CLI::App& app, CommandContext& context);
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 #include "coordinator/cli/commands/commands.h"
+#include "coordinator/cli/process_counters.h"
 #include "coordinator/cli/progress_bar.h"
 #include "coordinator/engine/generator.h"
 #include "coordinator/sampling/sampler.h"
@@ -30,6 +31,7 @@ struct RunFlags {
   int64_t count = 128;
   int64_t seed = -1;
   bool json = false;
+  bool stats = false;
   bool ignore_end = false;
 };
 
@@ -61,8 +63,15 @@ nlohmann::ordered_json PlanJson(const RunnerCounters& counters) {
           {"arena_lower_bound", counters.arena_lower_bound}};
 }
 
+// What processes did between the first token and the last.
+struct DecodeCounters {
+  std::vector<ProcessCounters> before;
+  std::vector<ProcessCounters> after;
+};
+
 absl::Status Report(const RunFlags& flags, const GenerateResult& result, const std::string& text,
-                    const RunnerCounters& counters, Logger& logger) {
+                    const RunnerCounters& counters, const DecodeCounters& processes,
+                    Logger& logger) {
   const auto count = static_cast<int64_t>(result.tokens.size());
   const double prompt_rate = PerSecond(result.prompt_tokens, result.prompt_seconds);
   // The first token comes from the prompt's logits.
@@ -72,7 +81,10 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
                       "(%.1f tokens/s); %s",
                       result.prompt_tokens, result.prompt_seconds, prompt_rate, count,
                       result.decode_seconds, decode_rate, AbslView(StopReasonText(result.stop))));
-  if (!flags.json) return absl::OkStatus();
+  if (!flags.json) {
+    if (flags.stats) logger.Info(ProcessCountersText(processes.before, processes.after));
+    return absl::OkStatus();
+  }
   nlohmann::ordered_json json = {{"text", text},
                                  {"tokens", result.tokens},
                                  {"stop", StopReasonText(result.stop)},
@@ -82,6 +94,7 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
                                  {"decode_seconds", result.decode_seconds},
                                  {"decode_tokens_per_s", decode_rate},
                                  {"plan", PlanJson(counters)}};
+  if (flags.stats) json["processes"] = ProcessCountersJson(processes.before, processes.after);
   return Print(json.dump() + "\n");
 }
 
@@ -119,7 +132,11 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   if (!flags.ignore_end) {
     callbacks.ends = [&](int32_t token) { return tokenizer->IsEndOfGeneration(token); };
   }
+  DecodeCounters processes;
   callbacks.emit = [&](int32_t token) {
+    if (flags.stats && processes.before.empty()) {
+      processes.before = ReadProcessCounters(session->group(), session->fleet());
+    }
     sampler.Accept(token);
     show(stream.Append(tokenizer->Piece(token, false)));
     return written.ok();
@@ -131,10 +148,11 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   };
   ASSIGN_OR_RETURN(const GenerateResult result,
                    Generate(session->runner(), context.clock, tokens, flags.count, callbacks));
+  processes.after = ReadProcessCounters(session->group(), session->fleet());
   show(stream.Finish());
   if (!flags.json) written.Update(Print("\n"));
   RETURN_IF_ERROR(written);
-  return Report(flags, result, text, session->runner().counters(), context.logger);
+  return Report(flags, result, text, session->runner().counters(), processes, context.logger);
 }
 
 }  // namespace
@@ -173,6 +191,8 @@ void AddRunCommand(CLI::App& app, CommandContext& context) {
       ->capture_default_str();
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the end-of-text token");
   command->add_flag("--json", flags->json, "print one JSON object instead of the text");
+  command->add_flag("--stats", flags->stats,
+                    "messages, bytes and time per step of each worker while tokens come");
   command->callback(
       [flags, &context] { context.action = [flags, &context] { return Run(*flags, context); }; });
 }

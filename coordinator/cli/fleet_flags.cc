@@ -1,0 +1,91 @@
+#include "coordinator/cli/fleet_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/processors.h"
+#include "common/base/status_macros.h"
+
+namespace weft {
+namespace {
+
+// Of the flags in --help.
+constexpr const char* kGroup = "Workers";
+
+// Another program than the one beside this, for tests.
+constexpr const char* kWorkerVariable = "WEFT_WORKER";
+
+}  // namespace
+
+void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
+  command
+      .add_option("--workers", flags.workers,
+                  "workers to use: HOST:PORT,[IPV6]:PORT,unix:PATH (port 7000 if left out)")
+      ->group(kGroup);
+  command
+      .add_option("--local-workers", flags.local_workers,
+                  "start so many workers on this machine, end them with the command")
+      ->group(kGroup);
+  command
+      .add_option("--transport", flags.transport,
+                  "what carries activations: ucx, grpc, or auto (ucx where all have it)")
+      ->capture_default_str()
+      ->group(kGroup);
+  command
+      .add_option("--worker-timeout", flags.worker_timeout_s,
+                  "seconds after which a silent worker is lost")
+      ->capture_default_str()
+      ->group(kGroup);
+  command
+      .add_flag("--allow-idle", flags.allow_idle, "no error if a listed worker has nothing to do")
+      ->group(kGroup);
+  command
+      .add_flag("--send-weights", flags.send_weights,
+                "send all weights to the workers, also where they see the file")
+      ->group(kGroup);
+}
+
+absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t threads,
+                                             const std::string& instruction_set) {
+  FleetOptions options;
+  absl::flat_hash_set<std::string> seen;
+  for (const absl::string_view piece : absl::StrSplit(flags.workers, ',', absl::SkipEmpty())) {
+    absl::StatusOr<std::string> address =
+        NormalWorkerAddress(std::string_view(piece.data(), piece.size()));
+    if (!address.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--workers: ", address.status().message()));
+    }
+    if (!seen.insert(*address).second) {
+      return absl::InvalidArgumentError(absl::StrCat("--workers: ", piece, " is listed twice"));
+    }
+    options.workers.push_back(*std::move(address));
+  }
+  if (flags.local_workers < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--local-workers: ", flags.local_workers, ", want at least 1"));
+  }
+  if (flags.transport != "auto" && flags.transport != "ucx" && flags.transport != "grpc") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--transport: '", flags.transport, "': want auto, ucx or grpc"));
+  }
+  if (!std::isfinite(flags.worker_timeout_s) || flags.worker_timeout_s < 0.1 ||
+      flags.worker_timeout_s > 3600) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--worker-timeout: ", flags.worker_timeout_s, " seconds, want 0.1 to 3600"));
+  }
+  options.local_workers = flags.local_workers;
+  if (const char* const binary = std::getenv(kWorkerVariable)) options.local.binary = binary;
+  options.local.threads = threads > 0 ? threads : AvailableProcessors();
+  options.local.instruction_set = instruction_set;
+  options.transport = flags.transport;
+  options.loss_after =
+      std::chrono::milliseconds(static_cast<int64_t>(flags.worker_timeout_s * 1000));
+  options.ignore_files = flags.send_weights;
+  return options;
+}
+
+}  // namespace weft

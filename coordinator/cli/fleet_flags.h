@@ -1,0 +1,35 @@
+// The flags that say which workers a command uses.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/cluster/fleet.h"
+
+namespace CLI {
+class App;
+}
+
+namespace weft {
+
+// As typed.
+struct FleetFlags {
+  std::string workers;
+  int32_t local_workers = 0;
+  std::string transport = "auto";
+  double worker_timeout_s = 2.5;
+  bool allow_idle = false;
+  bool send_weights = false;
+
+  bool any() const { return !workers.empty() || local_workers != 0; }
+};
+
+void AddFleetFlags(CLI::App& command, FleetFlags& flags);
+
+// What they mean; `threads` and `instruction_set` are for workers that are started here. Errors:
+// INVALID_ARGUMENT naming the flag.
+absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t threads,
+                                             const std::string& instruction_set);
+
+}  // namespace weft

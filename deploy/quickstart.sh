@@ -11,8 +11,8 @@ usage() {
 usage: deploy/quickstart.sh [-p PROMPT] [-n TOKENS]
 
 Installs the Debian packages that the build needs (as root, only those missing), builds weft into
-build/release/bin, and lets the bundled demo model continue a prompt. Running it again is quick:
-nothing is installed or compiled twice.
+build/release/bin, and lets the bundled demo model continue a prompt on a coordinator with two local
+workers. Running it again is quick: nothing is installed or compiled twice.
 
   -p PROMPT   text to continue (default: ROMEO:)
   -n TOKENS   how many tokens to generate (default: 64)
@@ -64,8 +64,8 @@ cmake "${configure[@]}" > build/quickstart-configure.log 2>&1 || {
 }
 
 step "build"
-cmake --build --preset release --target weft >&2 || fail "the build failed"
+cmake --build --preset release --target weft weft-worker >&2 || fail "the build failed"
 
 [[ -r $MODEL ]] || fail "the demo model $MODEL is missing from this checkout"
-step "run: $WEFT run -m $MODEL -p '$prompt' -n $tokens"
-exec "$WEFT" run -m "$MODEL" -p "$prompt" -n "$tokens"
+step "run: $WEFT run -m $MODEL --local-workers 2 -p '$prompt' -n $tokens"
+exec "$WEFT" run -m "$MODEL" --local-workers 2 -p "$prompt" -n "$tokens"

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Runs models over worker processes as a person would: the same answers as on one device, what is counted, and what a
+worker that dies, stops or lies does to the command. Standard library only."""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from workers import BIN, Worker, addresses
+
+SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE_DIR", "."))
+WEFT = BIN / "weft"
+DEMO = SOURCE / "models" / "shakespeare-q8_0.gguf"
+GOLDEN = SOURCE / "tests" / "data" / "models"
+GOLDEN_NAMES = ["llama-gqa", "llama-moe", "qwen3", "qwen2"]
+EXACT = ["-ctk", "f32", "-ctv", "f32", "-c", "512", "-t", "1"]
+
+
+def weft(*arguments, timeout=300):
+    return subprocess.run([str(WEFT), *map(str, arguments)], capture_output=True, timeout=timeout, encoding="utf-8",
+                          errors="surrogateescape", check=False)
+
+
+def prompt_of(model):
+    with open(GOLDEN / model / "cases.json", encoding="utf-8") as file:
+        cases = json.load(file)["cases"]
+    return max((case["tokens"] for case in cases), key=len)
+
+
+def evaluate(model, tokens, *arguments):
+    """Logits as bytes, and the greedy continuation."""
+    with tempfile.NamedTemporaryFile(suffix=".f32") as logits:
+        result = weft("eval", "-m", GOLDEN / model / "model.gguf", "--tokens", ",".join(map(str, tokens)), "--logits",
+                      logits.name, "--greedy", 8, *EXACT, *arguments)
+        assert result.returncode == 0, result.stderr
+        return logits.read(), result.stdout
+
+
+class SameAnswers(unittest.TestCase):
+    def check(self, model, workers, *arguments):
+        tokens = prompt_of(model)
+        want = evaluate(model, tokens, *arguments)
+        self.assertGreater(len(want[0]), 0)
+        got = evaluate(model, tokens, *workers, *arguments)
+        self.assertEqual(want, got, (model, workers, arguments))
+
+    def test_golden_models_over_local_workers_give_equal_bits(self):
+        for model in GOLDEN_NAMES:
+            for count, ubatch in ((1, 7), (2, 16), (3, 33)):
+                self.check(model, ["--local-workers", count], "-ub", ubatch)
+
+    def test_over_grpc_instead_of_ucx(self):
+        self.check("llama-gqa", ["--local-workers", "2", "--transport", "grpc"], "-ub", "7")
+
+    def test_weights_sent_by_the_coordinator(self):
+        self.check("llama-gqa", ["--local-workers", "2", "--send-weights"], "-ub", "16")
+        self.check("llama-moe", ["--local-workers", "2", "--send-weights"], "-ub", "16")
+
+    def test_workers_over_tcp_that_two_coordinators_share(self):
+        tokens = prompt_of("qwen3")
+        want = evaluate("qwen3", tokens, "-ub", "7")
+        with Worker() as first, Worker() as second:
+            results = []
+
+            def run():
+                for _ in range(3):
+                    results.append(evaluate("qwen3", tokens, "-ub", "7", "--workers", addresses([first, second])))
+
+            threads = [threading.Thread(target=run) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(300)
+            self.assertEqual(len(results), 6)
+            for result in results:
+                self.assertEqual(result, want)
+            self.assertEqual(first.stop(), 0)
+            self.assertEqual(second.stop(), 0)
+
+    def test_shares_and_demo_text(self):
+        arguments = ["run", "-m", DEMO, "-p", "ROMEO:", "-n", "24", "--temp", "0", "-t", "2"]
+        want = weft(*arguments)
+        self.assertEqual(want.returncode, 0, want.stderr)
+        got = weft(*arguments, "--local-workers", "2", "--tensor-split", "3,1")
+        self.assertEqual(got.returncode, 0, got.stderr)
+        self.assertEqual(got.stdout, want.stdout)
+
+
+class Counted(unittest.TestCase):
+    def test_one_message_each_way_per_worker_and_step(self):
+        result = weft("run", "-m", DEMO, "-p", "ROMEO:", "-n", "20", "--temp", "0", "--local-workers", "2", "-t", "2",
+                      "--stats", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        processes = json.loads(result.stdout)["processes"]
+        workers = [process for process in processes if process["name"].startswith("w")]
+        self.assertEqual(len(workers), 2)
+        for worker in workers:
+            self.assertEqual(worker["requests_per_step"], 1, worker)
+            self.assertEqual(worker["replies_per_step"], 1, worker)
+            self.assertEqual(worker["program_sends"], 0, worker)
+            self.assertLess(worker["request_bytes_per_step"], 1024, worker)
+        self.assertEqual(workers[0]["messages_per_step"], 1, workers)  # the hand-off
+        self.assertEqual(workers[1]["messages_per_step"], 0, workers)
+
+
+class Listing(unittest.TestCase):
+    def test_workers_command(self):
+        with Worker("--name", "alpha") as first, Worker("--name", "beta") as second:
+            result = weft("workers", "--workers", addresses([first, second]), "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            report = json.loads(result.stdout)
+            self.assertEqual([worker["host"] for worker in report["workers"]], ["alpha", "beta"])
+            self.assertEqual(len(report["links"]), 3)
+            for link in report["links"]:
+                self.assertNotIn("error", link)
+                self.assertGreater(link["latency_us"], 0)
+                self.assertGreater(link["bytes_per_s"], 0)
+            text = weft("workers", "--workers", addresses([first, second]))
+            self.assertIn("w1.cpu0", text.stdout)
+
+    def test_a_worker_without_work_is_an_error(self):
+        result = weft("eval", "-m", GOLDEN / "llama-gqa" / "model.gguf", "--tokens", "1,2,3", "--local-workers", "2",
+                      "--tensor-split", "1,0")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("w1", result.stderr)
+        self.assertIn("--allow-idle", result.stderr)
+        result = weft("eval", "-m", GOLDEN / "llama-gqa" / "model.gguf", "--tokens", "1,2,3", "--local-workers", "2",
+                      "--tensor-split", "1,0", "--allow-idle")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+
+class Failure(unittest.TestCase):
+    def error_of(self, result):
+        lines = [line for line in result.stderr.splitlines() if "error: " in line]
+        self.assertEqual(len(lines), 1, result.stderr)
+        return lines[0]
+
+    def test_nobody_listens(self):
+        result = weft("eval", "-m", GOLDEN / "llama-gqa" / "model.gguf", "--tokens", "1,2", "--workers", "127.0.0.1:9")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("127.0.0.1:9", self.error_of(result))
+
+    def test_bad_flags_are_exit_code_2(self):
+        model = GOLDEN / "llama-gqa" / "model.gguf"
+        for arguments, culprit in (
+                (["--workers", "a:b:c"], "a:b:c"),
+                (["--workers", "127.0.0.1:7000,127.0.0.1:7000"], "twice"),
+                (["--local-workers", "-1"], "--local-workers"),
+                (["--local-workers", "1", "--transport", "pigeon"], "pigeon"),
+                (["--local-workers", "1", "--worker-timeout", "0"], "--worker-timeout")):
+            result = weft("eval", "-m", model, "--tokens", "1,2", *arguments)
+            self.assertEqual(result.returncode, 2, (arguments, result.stderr))
+            self.assertIn(culprit, self.error_of(result))
+
+    @contextlib.contextmanager
+    def running(self, workers):
+        """A run that would go on for long, once its first token is out."""
+        process = subprocess.Popen(
+            [str(WEFT), "run", "-m", str(DEMO), "-p", "ROMEO:", "-n", "100000", "-c", "0", "--ignore-eos",
+             "--workers", addresses(workers), "-t", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            self.assertNotEqual(process.stdout.read(1), b"", "no token")
+            yield process
+        finally:
+            process.kill()
+            process.communicate(timeout=60)
+
+    def check_loss(self, number):
+        with Worker() as first, Worker() as second:
+            with self.running([first, second]) as process:
+                second.signal(number)
+                start = time.monotonic()
+                drain = threading.Thread(target=process.stdout.read)
+                drain.start()
+                process.wait(30)
+                elapsed = time.monotonic() - start
+                drain.join(30)
+                error = process.stderr.read().decode()
+            self.assertEqual(process.returncode, 3, error)
+            self.assertIn(second.address, error)
+            self.assertLess(elapsed, 10, error)  # 3 s on an idle machine
+            # The other one, and the lost one started again, serve the next command.
+            with Worker() as third:
+                result = weft("eval", "-m", GOLDEN / "qwen3" / "model.gguf", "--tokens", "1,2,3", "--workers",
+                              addresses([first, third]))
+                self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_a_killed_worker(self):
+        self.check_loss(signal.SIGKILL)
+
+    def test_a_stopped_worker(self):
+        self.check_loss(signal.SIGSTOP)
+
+    def test_a_coordinator_that_vanishes_leaves_a_usable_worker(self):
+        with Worker("--lease-ms", "1000") as worker:
+            with self.running([worker]) as process:
+                process.kill()
+            result = weft("eval", "-m", GOLDEN / "qwen3" / "model.gguf", "--tokens", "1,2,3", "--workers",
+                          worker.address)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            deadline = time.monotonic() + 30
+            while worker.text().count("closed") < 2 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            self.assertEqual(worker.text().count("closed"), 2, worker.text())
+
+    def test_not_enough_memory_at_a_worker(self):
+        with Worker("--memory", "64kb") as worker:
+            result = weft("run", "-m", DEMO, "-p", "x", "-n", "1", "--workers", worker.address)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("w0", self.error_of(result))
+
+    def test_a_worker_refuses_an_address_of_all(self):
+        result = subprocess.run([str(BIN / "weft-worker"), "--listen", "0.0.0.0:0"], capture_output=True, timeout=60,
+                                encoding="utf-8", check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--insecure", result.stderr)
+
+    def test_a_second_worker_on_the_same_address_is_refused(self):
+        with Worker() as worker:
+            result = subprocess.run([str(BIN / "weft-worker"), "--listen", worker.address], capture_output=True,
+                                    timeout=60, encoding="utf-8", check=False)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(worker.address, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

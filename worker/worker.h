@@ -36,6 +36,10 @@ class Worker {
   // No new sessions; those that are open go on.
   void Drain() { sessions_->Drain(); }
   int32_t sessions() const { return sessions_->count(); }
+  // Waits until at most so many are open; false: not by then.
+  bool AwaitSessions(int32_t most, Clock::TimePoint deadline) const {
+    return sessions_->AwaitCount(most, deadline);
+  }
 
  private:
   explicit Worker(Logger& logger) : logger_(logger) {}

@@ -8,6 +8,7 @@
 #include "common/base/absl_view.h"
 #include "common/base/error_scope.h"
 #include "common/base/status_macros.h"
+#include "common/base/thread.h"
 #include "common/transport/ucx/ucx_transport.h"
 #include "rpc_backend/client/remote_device.h"
 #include "rpc_backend/client/worker_address.h"
@@ -62,17 +63,22 @@ absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
   std::vector<absl::StatusOr<std::unique_ptr<RemoteWorker>>> connected;
   for (size_t i = 0; i < addresses.size(); ++i) connected.emplace_back(absl::UnknownError(""));
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    threads.emplace_back([&, i] {
-      RemoteWorkerOptions worker;
-      worker.name = absl::StrCat("w", i);
-      worker.address = addresses[i];
-      worker.connect_timeout = options.connect_timeout;
-      worker.loss_after = options.loss_after;
-      connected[i] = RemoteWorker::Connect(worker, &logger_);
-    });
+  absl::Status started;
+  const auto connect = [&](size_t i) {
+    RemoteWorkerOptions worker;
+    worker.name = absl::StrCat("w", i);
+    worker.address = addresses[i];
+    worker.connect_timeout = options.connect_timeout;
+    worker.loss_after = options.loss_after;
+    connected[i] = RemoteWorker::Connect(worker, &logger_);
+  };
+  for (size_t i = 0; i < addresses.size() && started.ok(); ++i) {
+    absl::StatusOr<std::thread> thread = StartThread([&connect, i] { connect(i); });
+    started = thread.status();
+    if (thread.ok()) threads.push_back(*std::move(thread));
   }
   for (std::thread& thread : threads) thread.join();
+  RETURN_IF_ERROR(started);
   for (absl::StatusOr<std::unique_ptr<RemoteWorker>>& worker : connected) {
     // One that is not there is as good as lost.
     if (absl::IsUnavailable(worker.status()) || absl::IsDeadlineExceeded(worker.status())) {

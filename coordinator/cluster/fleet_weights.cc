@@ -12,6 +12,7 @@
 #include "common/base/absl_view.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
+#include "common/base/thread.h"
 #include "common/digest/file_identity.h"
 #include "rpc_backend/client/remote_device.h"
 #include "rpc_backend/client/remote_weights.h"
@@ -62,8 +63,6 @@ struct WorkerJob {
   absl::StatusOr<RemoteWeights> loaded = absl::UnknownError("not loaded");
 };
 
-std::string WeightName(const Model& model, int32_t id) { return model.weights()[id].name; }
-
 absl::StatusOr<std::vector<RemoteWeightFile>> DescribeFiles(const Model& model) {
   std::vector<RemoteWeightFile> files;
   for (int32_t i = 0; i < model.file().file_count(); ++i) {
@@ -72,6 +71,87 @@ absl::StatusOr<std::vector<RemoteWeightFile>> DescribeFiles(const Model& model) 
     files.push_back({file.path(), identity.size, identity.digest.Raw()});
   }
   return files;
+}
+
+// What each worker is to load for `weights`, and where each of them will be found.
+struct LoadPlan {
+  std::vector<WorkerJob> jobs;                    // by worker
+  std::vector<std::pair<size_t, size_t>> places;  // per weight: its worker, its item there
+};
+
+LoadPlan PlanLoad(const Model& model, const std::vector<RemoteWorker*>& workers,
+                  absl::Span<const ForeignWeight> weights) {
+  LoadPlan plan;
+  plan.jobs.resize(workers.size());
+  absl::flat_hash_map<const Device*, std::pair<size_t, int32_t>> positions;
+  for (size_t w = 0; w < workers.size(); ++w) {
+    plan.jobs[w].worker = workers[w];
+    for (const RemoteDevice* device : workers[w]->remote_devices()) {
+      positions[device] = {w, device->position()};
+    }
+  }
+  absl::flat_hash_map<std::tuple<const Device*, const GgufTensor*, size_t>, size_t> seen;
+  for (const ForeignWeight& weight : weights) {
+    const auto [w, position] = positions.at(weight.device);
+    WorkerJob& job = plan.jobs[w];
+    const auto [first, is_new] = seen.try_emplace(
+        {weight.device, weight.tensors.front(), weight.tensors.size()}, job.items.size());
+    plan.places.emplace_back(w, first->second);
+    if (!is_new) continue;
+    const Weight& described = model.weights()[weight.id];
+    RemoteWeightItem item;
+    item.weight = weight.id;
+    item.device = position;
+    item.reserve_bytes = weight.device->buffer_type().TensorBytes(described.layout);
+    item.name = described.name;
+    for (const GgufTensor* tensor : weight.tensors) {
+      item.slices.push_back({tensor->file_index, tensor->file_offset, tensor->bytes});
+      job.bytes += tensor->bytes;
+    }
+    job.items.push_back(std::move(item));
+  }
+  return plan;
+}
+
+// All workers at the same time. Errors: the first that is not the cancellation it caused.
+absl::Status RunJobs(const Model& model, bool ignore_files, const LoadProgress& progress,
+                     std::vector<WorkerJob>& jobs) {
+  ASSIGN_OR_RETURN(const std::vector<RemoteWeightFile> files, DescribeFiles(model));
+  const SliceReader reader =
+      [&model](const RemoteWeightSlice& slice) -> absl::StatusOr<absl::Span<const uint8_t>> {
+    return model.file()
+        .file(slice.file)
+        .bytes()
+        .subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.bytes));
+  };
+  SharedProgress shared(jobs.size(), progress);
+  for (size_t w = 0; w < jobs.size(); ++w) shared.Expect(w, jobs[w].bytes);
+  std::vector<std::thread> threads;
+  absl::Status started;
+  for (size_t w = 0; w < jobs.size() && started.ok(); ++w) {
+    if (jobs[w].items.empty()) continue;
+    absl::StatusOr<std::thread> thread = StartThread([&, w] {
+      LoadRemoteWeightsOptions options;
+      options.ignore_files = ignore_files;
+      options.cancel = &shared.cancelled();
+      options.progress = [&shared, w](const RemoteLoadProgress& at) {
+        shared.Update(w, at.bytes_done, at.bytes_total);
+      };
+      jobs[w].loaded = LoadRemoteWeights(*jobs[w].worker, files, jobs[w].items, reader, options);
+      if (!jobs[w].loaded.ok()) shared.Cancel();  // the others need not go on
+    });
+    started = thread.status();
+    if (thread.ok()) threads.push_back(*std::move(thread));
+    if (!thread.ok()) shared.Cancel();
+  }
+  for (std::thread& thread : threads) thread.join();
+  RETURN_IF_ERROR(started);
+  absl::Status failed;
+  for (const WorkerJob& job : jobs) {
+    if (job.items.empty() || job.loaded.ok()) continue;
+    if (failed.ok() || absl::IsCancelled(failed)) failed = job.loaded.status();
+  }
+  return failed;
 }
 
 }  // namespace
@@ -86,77 +166,15 @@ bool FleetWeights::Holds(const Device& device) const {
 absl::StatusOr<ForeignResult> FleetWeights::Load(const Model& model,
                                                  absl::Span<const ForeignWeight> weights,
                                                  const LoadProgress& progress) {
-  std::vector<WorkerJob> jobs(workers_.size());
-  absl::flat_hash_map<const Device*, std::pair<size_t, int32_t>> positions;
-  for (size_t w = 0; w < workers_.size(); ++w) {
-    jobs[w].worker = workers_[w];
-    for (const RemoteDevice* device : workers_[w]->remote_devices()) {
-      positions[device] = {w, device->position()};
-    }
-  }
-  // Per weight asked for: its worker and its item there.
-  std::vector<std::pair<size_t, size_t>> places;
-  absl::flat_hash_map<std::tuple<const Device*, const GgufTensor*, size_t>, size_t> seen;
-  for (const ForeignWeight& weight : weights) {
-    const auto [w, position] = positions.at(weight.device);
-    WorkerJob& job = jobs[w];
-    const auto [first, is_new] = seen.try_emplace(
-        {weight.device, weight.tensors.front(), weight.tensors.size()}, job.items.size());
-    places.emplace_back(w, first->second);
-    if (!is_new) continue;
-    RemoteWeightItem item;
-    item.weight = weight.id;
-    item.device = position;
-    item.reserve_bytes =
-        weight.device->buffer_type().TensorBytes(model.weights()[weight.id].layout);
-    item.name = WeightName(model, weight.id);
-    for (const GgufTensor* tensor : weight.tensors) {
-      item.slices.push_back({tensor->file_index, tensor->file_offset, tensor->bytes});
-      job.bytes += tensor->bytes;
-    }
-    job.items.push_back(std::move(item));
-  }
-
-  ASSIGN_OR_RETURN(const std::vector<RemoteWeightFile> files, DescribeFiles(model));
-  const SliceReader reader =
-      [&model](const RemoteWeightSlice& slice) -> absl::StatusOr<absl::Span<const uint8_t>> {
-    return model.file()
-        .file(slice.file)
-        .bytes()
-        .subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.bytes));
-  };
-  SharedProgress shared(jobs.size(), progress);
-  for (size_t w = 0; w < jobs.size(); ++w) shared.Expect(w, jobs[w].bytes);
-  std::vector<std::thread> threads;
-  for (size_t w = 0; w < jobs.size(); ++w) {
-    if (jobs[w].items.empty()) continue;
-    threads.emplace_back([&, w] {
-      LoadRemoteWeightsOptions options;
-      options.ignore_files = ignore_files_;
-      options.cancel = &shared.cancelled();
-      options.progress = [&shared, w](const RemoteLoadProgress& at) {
-        shared.Update(w, at.bytes_done, at.bytes_total);
-      };
-      jobs[w].loaded = LoadRemoteWeights(*jobs[w].worker, files, jobs[w].items, reader, options);
-      if (!jobs[w].loaded.ok()) shared.Cancel();  // the others need not go on
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-
-  // The first error that is not the cancellation it caused.
-  absl::Status failed;
-  for (const WorkerJob& job : jobs) {
-    if (job.items.empty() || job.loaded.ok()) continue;
-    if (failed.ok() || absl::IsCancelled(failed)) failed = job.loaded.status();
-  }
-  RETURN_IF_ERROR(failed);
-
+  LoadPlan plan = PlanLoad(model, workers_, weights);
+  RETURN_IF_ERROR(RunJobs(model, ignore_files_, progress, plan.jobs));
   ForeignResult result;
   for (size_t i = 0; i < weights.size(); ++i) {
-    const RemoteWeight& loaded = jobs[places[i].first].loaded->weights[places[i].second];
+    const auto [worker, item] = plan.places[i];
+    const RemoteWeight& loaded = plan.jobs[worker].loaded->weights[item];
     result.bindings.push_back({SlotKind::kWeight, weights[i].id, loaded.buffer, loaded.offset});
   }
-  for (WorkerJob& job : jobs) {
+  for (WorkerJob& job : plan.jobs) {
     if (job.items.empty()) continue;
     for (const std::string& remark : job.loaded->remarks) {
       logger_.Warning(StdView(absl::StrCat(job.worker->label(), ": ", remark)));

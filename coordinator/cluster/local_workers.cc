@@ -1,8 +1,10 @@
 #include "coordinator/cluster/local_workers.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,10 +14,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
@@ -39,13 +39,22 @@ std::string DefaultBinary() {
 }
 
 absl::StatusOr<std::string> MakeFolder() {
-  const char* const base = std::getenv("TMPDIR");
+  std::error_code error;
+  const std::filesystem::path base = std::filesystem::temp_directory_path(error);
   std::string pattern =
       absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/weft-XXXXXX");
   if (mkdtemp(pattern.data()) == nullptr) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a folder ", pattern));
   }
   return pattern;
+}
+
+// Returns when the process has ended, or after `period`.
+void WaitBriefly(pid_t process, std::chrono::milliseconds period) {
+  const int descriptor = pidfd_open(process, 0);
+  pollfd wait = {descriptor, POLLIN, 0};
+  poll(&wait, descriptor < 0 ? 0 : 1, static_cast<int>(period.count()));
+  if (descriptor >= 0) close(descriptor);
 }
 
 bool HasEnded(pid_t process, std::string& how) {
@@ -129,7 +138,7 @@ absl::Status LocalWorkers::AwaitSocket(int32_t index) {
     if (clock.Now() > deadline) {
       return absl::UnavailableError(absl::StrCat("local worker ", index, " does not listen"));
     }
-    std::this_thread::sleep_for(kPoll);
+    WaitBriefly(processes_[index], kPoll);
   }
   return absl::OkStatus();
 }
@@ -146,7 +155,7 @@ LocalWorkers::~LocalWorkers() {
     while (!HasEnded(process, how)) {
       // A stopped process does not see the first signal.
       if (clock.Now() > deadline) kill(process, SIGKILL);
-      std::this_thread::sleep_for(kPoll);
+      WaitBriefly(process, kPoll);
     }
   }
   std::error_code ignored;

@@ -46,6 +46,7 @@ void SessionTable::Remove(int64_t id, const absl::Status& reason) {
     if (found == entries_.end()) return;
     session = std::move(found->second.session);
     entries_.erase(found);
+    removed_.NotifyAll();
   }
   session->Abort(reason);
 }
@@ -86,6 +87,14 @@ void SessionTable::Drain() {
 bool SessionTable::draining() const {
   MutexLock lock(mutex_);
   return draining_;
+}
+
+bool SessionTable::AwaitCount(int32_t most, Clock::TimePoint deadline) const {
+  MutexLock lock(mutex_);
+  while (static_cast<int32_t>(entries_.size()) > most) {
+    if (!removed_.WaitUntil(mutex_, deadline)) break;
+  }
+  return static_cast<int32_t>(entries_.size()) <= most;
 }
 
 int32_t SessionTable::count() const {

@@ -44,6 +44,8 @@ class SessionTable {
   void Drain();
   bool draining() const;
   int32_t count() const;
+  // Waits until at most so many are open; false: not by then.
+  bool AwaitCount(int32_t most, Clock::TimePoint deadline) const;
 
  private:
   struct Entry {
@@ -57,6 +59,7 @@ class SessionTable {
   const std::chrono::milliseconds lease_;
   const int64_t limit_;
   mutable Mutex mutex_;
+  mutable CondVar removed_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::flat_hash_map<int64_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,6 @@
 #include "worker/service/worker_server.h"
 
+#include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 
 #include <utility>
@@ -59,7 +60,8 @@ WorkerServer::~WorkerServer() { Shutdown("the worker ends", std::chrono::millise
 void WorkerServer::Shutdown(const std::string& reason, std::chrono::milliseconds grace) {
   if (parts_->server == nullptr) return;
   parts_->sessions->EndAll(reason);
-  parts_->server->Shutdown(std::chrono::system_clock::now() + grace);
+  parts_->server->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                        gpr_time_from_millis(grace.count(), GPR_TIMESPAN)));
   parts_->server->Wait();
   parts_->server.reset();
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
+#include "common/base/thread.h"
 #include "common/program/program_limits.h"
 #include "rpc_backend/protocol/message_kinds.h"
 #include "rpc_backend/protocol/port_edges.h"
@@ -37,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Epoch>> Epoch::Open(absl::Span<Device* const> dev
   host.edges = epoch->edges_.get();
   host.on_finished = [raw = epoch.get()](int64_t step) { raw->Reply(step); };
   ASSIGN_OR_RETURN(epoch->host_, LocalProgramHost::Create(std::move(host)));
-  epoch->thread_ = std::thread([raw = epoch.get()] { raw->Run(); });
+  ASSIGN_OR_RETURN(epoch->thread_, StartThread([raw = epoch.get()] { raw->Run(); }));
   return epoch;
 }
 

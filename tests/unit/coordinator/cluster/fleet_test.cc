@@ -191,12 +191,7 @@ TEST_P(FleetTest, Coordinator_Gone_TheWorkerKeepsNothing) {
     ASSERT_THAT(coordinator.Next(5), IsOk());
     EXPECT_EQ(worker->sessions(), 1);
   }
-  const SystemClock clock;
-  const Clock::TimePoint deadline = clock.Now() + std::chrono::seconds(60);
-  while (worker->sessions() > 0 && clock.Now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_EQ(worker->sessions(), 0);
+  EXPECT_TRUE(worker->AwaitSessions(0, SystemClock().Now() + std::chrono::seconds(60)));
   EXPECT_GT(total, 0);
 }
 

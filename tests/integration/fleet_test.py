@@ -83,6 +83,28 @@ class SameAnswers(unittest.TestCase):
             self.assertEqual(first.stop(), 0)
             self.assertEqual(second.stop(), 0)
 
+    def test_a_device_with_a_wrong_rope_is_planned_around(self):
+        tokens = ",".join(map(str, prompt_of("llama-gqa")))
+        model = GOLDEN / "llama-gqa" / "model.gguf"
+        want = weft("eval", "-m", model, "--tokens", tokens, "--greedy", 8, *EXACT)
+        self.assertEqual(want.returncode, 0, want.stderr)
+        binary = BIN.parent / "tests" / "weft-worker-test"
+        with Worker("--devices", "cpu,wrong-rope:1", binary=binary) as worker:
+            self.assertIn("rope", worker.text())
+            got = weft("eval", "-m", model, "--tokens", tokens, "--greedy", 8, *EXACT, "--workers", worker.address)
+            self.assertEqual(got.returncode, 0, got.stderr)
+            self.assertEqual(got.stdout, want.stdout)
+            listed = weft("workers", "--workers", worker.address, "--no-links", "--json")
+            devices = json.loads(listed.stdout)["workers"][0]["devices"]
+            wrong = [device for device in devices if device["quarantined"]]
+            self.assertEqual(len(wrong), 1, devices)
+            self.assertEqual(wrong[0]["kind"], "gpu")
+            self.assertIn("rope", " ".join(wrong[0]["quarantined"]))
+        with Worker("--devices", "cpu,fake:2", binary=binary) as worker:
+            got = weft("eval", "-m", model, "--tokens", tokens, "--greedy", 8, *EXACT, "--workers", worker.address)
+            self.assertEqual(got.returncode, 0, got.stderr)
+            self.assertEqual(got.stdout, want.stdout)
+
     def test_shares_and_demo_text(self):
         arguments = ["run", "-m", DEMO, "-p", "ROMEO:", "-n", "24", "--temp", "0", "-t", "2"]
         want = weft(*arguments)

@@ -4,8 +4,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,8 +41,7 @@ std::string DefaultBinary() {
 absl::StatusOr<std::string> MakeFolder() {
   std::error_code error;
   const std::filesystem::path base = std::filesystem::temp_directory_path(error);
-  std::string pattern =
-      absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/weft-XXXXXX");
+  std::string pattern = absl::StrCat(error ? "/tmp" : base.string(), "/weft-XXXXXX");
   if (mkdtemp(pattern.data()) == nullptr) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a folder ", pattern));
   }
@@ -51,7 +50,8 @@ absl::StatusOr<std::string> MakeFolder() {
 
 // Returns when the process has ended, or after `period`.
 void WaitBriefly(pid_t process, std::chrono::milliseconds period) {
-  const int descriptor = pidfd_open(process, 0);
+  // The C library of Debian 12 declares its wrapper for C only.
+  const int descriptor = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
   pollfd wait = {descriptor, POLLIN, 0};
   poll(&wait, descriptor < 0 ? 0 : 1, static_cast<int>(period.count()));
   if (descriptor >= 0) close(descriptor);

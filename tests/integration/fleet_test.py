@@ -34,9 +34,10 @@ def prompt_of(model):
 
 
 def evaluate(model, tokens, *arguments):
-    """Logits as bytes, and the greedy continuation."""
+    """Logits as bytes, and the greedy continuation; of a file, or of a golden model by name."""
+    path = model if isinstance(model, pathlib.Path) else GOLDEN / model / "model.gguf"
     with tempfile.NamedTemporaryFile(suffix=".f32") as logits:
-        result = weft("eval", "-m", GOLDEN / model / "model.gguf", "--tokens", ",".join(map(str, tokens)), "--logits",
+        result = weft("eval", "-m", path, "--tokens", ",".join(map(str, tokens)), "--logits",
                       logits.name, "--greedy", 8, *EXACT, *arguments)
         assert result.returncode == 0, result.stderr
         return logits.read(), result.stdout
@@ -54,6 +55,26 @@ class SameAnswers(unittest.TestCase):
         for model in GOLDEN_NAMES:
             for count, ubatch in ((1, 7), (2, 16), (3, 33)):
                 self.check(model, ["--local-workers", count], "-ub", ubatch)
+
+    def test_a_model_of_twelve_layers_over_five_and_twelve_workers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.gguf"
+            made = weft("synth", "--layers", 12, "--embedding", 128, "--heads", 4, "--heads-kv", 2, "--head", 32, "--ff",
+                        256, "--vocab", 512, "--type", "Q8_0", model)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            tokens = list(range(1, 60))
+            want = evaluate(model, tokens, "-ub", 16)
+            for count in (5, 12):
+                self.assertEqual(evaluate(model, tokens, "-ub", 16, "--local-workers", count), want, count)
+
+    def test_shape_160m_over_three_workers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.gguf"
+            made = weft("synth", "--shape", "160m", model)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            tokens = list(range(1, 40))
+            want = evaluate(model, tokens, "-ub", 16)
+            self.assertEqual(evaluate(model, tokens, "-ub", 16, "--local-workers", 3), want)
 
     def test_over_grpc_instead_of_ucx(self):
         self.check("llama-gqa", ["--local-workers", "2", "--transport", "grpc"], "-ub", "7")

@@ -40,6 +40,13 @@ absl::StatusOr<DType> ParseCacheType(const char* flag, const std::string& name) 
       absl::StrCat(flag, ": unknown type '", name, "'; use f32, f16 or q8_0"));
 }
 
+absl::StatusOr<int64_t> ResolveContext(int64_t flag, int64_t default_context, int64_t trained) {
+  if (flag < -1) {
+    return absl::InvalidArgumentError(absl::StrCat("-c: context of ", flag, " tokens"));
+  }
+  return flag > 0 ? flag : flag == 0 ? trained : std::min(default_context, trained);
+}
+
 LocalSession::~LocalSession() = default;
 
 absl::Status LocalSession::OpenDevices(const ModelFlags& flags) {
@@ -61,7 +68,7 @@ absl::Status LocalSession::OpenDevices(const ModelFlags& flags) {
 
 absl::Status LocalSession::PlaceOnDevices(const ModelFlags& flags) {
   ASSIGN_OR_RETURN(placed_.placement, PlaceModel(*model_, placed_.devices, request_.placement));
-  for (const std::string& remark : placed_.placement.remarks) logger_.Warning(remark);
+  for (const PlacementRemark& remark : placed_.placement.remarks) logger_.Warning(remark.text);
   ASSIGN_OR_RETURN(placed_.batch_ranges,
                    ResolveDeviceBatches(request_.device_batches, placed_.devices));
   return fleet_ == nullptr || flags.fleet.allow_idle ? absl::OkStatus() : CheckIdleWorkers();
@@ -108,19 +115,13 @@ absl::StatusOr<RunnerOptions> LocalSession::MakeOptions(const ModelFlags& flags,
   ASSIGN_OR_RETURN(options.key_type, ParseCacheType("-ctk", flags.key_type));
   ASSIGN_OR_RETURN(options.value_type, ParseCacheType("-ctv", flags.value_type));
   const int64_t trained = model_->hyperparameters().context_length;
-  options.context = flags.context > 0    ? flags.context
-                    : flags.context == 0 ? trained
-                                         : std::min(default_context, trained);
-  if (flags.context < -1) {
-    return absl::InvalidArgumentError(absl::StrCat("-c: context of ", flags.context, " tokens"));
-  }
+  ASSIGN_OR_RETURN(options.context, ResolveContext(flags.context, default_context, trained));
   if (options.context > trained && options.context <= kMaxContext) {
     logger_.Warning(absl::StrCat("context of ", options.context, " tokens is beyond the ", trained,
                                  " that the model was trained for"));
   }
   options.ubatch = flags.ubatch;
-  options.plan.op_offload = request_.op_offload;
-  options.plan.offload_batch = request_.op_offload_batch;
+  options.plan = request_.plan;
   options.forbid_replans = flags.forbid_replans;
   options.logger = &logger_;
   return options;
@@ -139,6 +140,8 @@ absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlag
   session->model_ = *std::move(model);
   WarnOfUnused(*session->model_, logger);
   ASSIGN_OR_RETURN(RunnerOptions options, session->MakeOptions(flags, default_context));
+  session->request_.placement.key_type = options.key_type;
+  session->request_.placement.value_type = options.value_type;
   options.sequences = sequences;
   options.reserve_outputs = outputs == StepOutputs::kAll ? options.ubatch : 1;
   RETURN_IF_ERROR(session->OpenDevices(flags));

@@ -39,6 +39,10 @@ struct ModelFlags {
 // The type that -ctk or -ctv names. Errors: INVALID_ARGUMENT naming the flag.
 absl::StatusOr<DType> ParseCacheType(const char* flag, const std::string& name);
 
+// Positions of a sequence that -c asks for: `flag` -1 is the command's default, lowered to what the
+// model was trained for, and 0 that. Errors: INVALID_ARGUMENT naming the flag.
+absl::StatusOr<int64_t> ResolveContext(int64_t flag, int64_t default_context, int64_t trained);
+
 // Rows of logits that the largest step of a command gives.
 enum class StepOutputs : uint8_t { kLast, kAll };
 

@@ -184,12 +184,12 @@ absl::StatusOr<PlacementRequest> ParsePlacementFlags(const PlacementFlags& flags
   }
   placement.n_cpu_moe = flags.n_cpu_moe;
   placement.kv_offload = !flags.no_kv_offload;
-  request.op_offload = !flags.no_op_offload;
+  request.plan.op_offload = !flags.no_op_offload;
   if (flags.op_offload_batch < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--op-offload-batch: ", flags.op_offload_batch, " tokens, want 0 or more"));
   }
-  request.op_offload_batch = flags.op_offload_batch;
+  request.plan.offload_batch = flags.op_offload_batch;
   ASSIGN_OR_RETURN(request.device_batches, ParseDeviceBatches(flags.device_batch));
   for (const std::string& accelerator : flags.accelerators) {
     if (accelerator != "blas") {

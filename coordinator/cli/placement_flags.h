@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/placement/device_batch.h"
 #include "coordinator/placement/placement_options.h"
+#include "coordinator/scheduler/plan_input.h"
 
 namespace CLI {
 class App;
@@ -34,8 +35,7 @@ struct PlacementFlags {
 // What they mean.
 struct PlacementRequest {
   PlacementOptions placement;
-  bool op_offload = true;
-  int64_t op_offload_batch = 0;  // 0: as each device says (kDefaultOffloadBatch)
+  PlanOptions plan;  // how the flags change it; the rest is the command's
   std::vector<DeviceBatchRule> device_batches;
   bool blas = false;  // use the BLAS accelerator
 };

@@ -1,12 +1,9 @@
 #include "coordinator/explain/explain_remarks.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <string_view>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
@@ -17,44 +14,46 @@ namespace {
 
 constexpr size_t kMostCuts = 3;  // that a remark names
 
-// What to do about a remark of the placement, by a phrase of it. Words for people: nothing else
-// depends on the phrase, and a remark without one is shown as it is.
-struct Advice {
-  std::string_view phrase;
-  std::string_view code;
-  std::string_view action;
-};
-
-constexpr std::array<Advice, 8> kPlacementAdvice = {{
-    {" matches no weight", "rule",
-     "the expression is searched in names like blk.0.attn_q.weight; weft inspect lists them"},
-    {" matches only weights that earlier", "rule", "put the narrower rule first"},
-    {"--no-kv-offload: ", "kv-in-host-memory",
-     "leave the flag out; where the caches do not fit, make them smaller with -c or -ctk q8_0 -ctv "
-     "q8_0"},
-    {" refuses ", "refused-type",
-     "use a file with a type that the device runs, or leave these layers to the host with a lower "
-     "-ngl"},
-    {" nothing", "idle-device", "give it a share with -ts, raise -ngl, or leave it out"},
-    {" of weights and has ", "memory", "fewer layers there (-ngl, -ts), or smaller weights"},
-    {" has no effect ", "flag", "leave the flag out"},
-    {" has no experts", "flag", "leave the flag out"},
-}};
-
-ExplainRemark PlacementRemark(const std::string& text) {
-  for (const Advice& advice : kPlacementAdvice) {
-    if (!absl::StrContains(text, AbslView(advice.phrase))) continue;
-    return {std::string(advice.code), "", text, std::string(advice.action)};
+// What to do about a remark of the placement.
+ExplainRemark FromPlacement(const PlacementRemark& remark) {
+  const auto with = [&](const char* code, const char* action) {
+    return ExplainRemark{code, "", remark.text, action};
+  };
+  switch (remark.kind) {
+    case PlacementRemarkKind::kRuleWithoutMatch:
+      return with("rule",
+                  "the expression is searched in names like blk.0.attn_q.weight; weft inspect "
+                  "lists them");
+    case PlacementRemarkKind::kRuleShadowed:
+      return with("rule", "put the narrower rule first");
+    case PlacementRemarkKind::kFlagWithoutEffect:
+      return with("flag", "leave the flag out");
+    case PlacementRemarkKind::kCachesOnHost:
+      return with("kv-in-host-memory",
+                  "leave the flag out; where the caches do not fit, make them smaller with -c or "
+                  "-ctk q8_0 -ctv q8_0");
+    case PlacementRemarkKind::kRefusedCaches:
+      return with("kv-in-host-memory",
+                  "use caches of a type that the device takes (-ctk, -ctv), or leave these layers "
+                  "to the host with a lower -ngl");
+    case PlacementRemarkKind::kRefusedWeights:
+      return with("refused-type",
+                  "use a file with a type that the device runs, or leave these layers to the host "
+                  "with a lower -ngl");
+    case PlacementRemarkKind::kIdleDevices:
+      return with("idle-device", "give it a share with -ts, raise -ngl, or leave it out");
+    case PlacementRemarkKind::kTooLittleMemory:
+      return with("memory", "fewer layers there (-ngl, -ts), or smaller weights");
   }
-  return {"placement", "", text, ""};
+  return with("placement", "");
 }
 
 class RemarkMaker {
  public:
   explicit RemarkMaker(const ExplainReport& report) : report_(report) {}
 
-  std::vector<ExplainRemark> Make(absl::Span<const std::string> placement) {
-    for (const std::string& text : placement) Add(PlacementRemark(text));
+  std::vector<ExplainRemark> Make(absl::Span<const PlacementRemark> placement) {
+    for (const PlacementRemark& remark : placement) Add(FromPlacement(remark));
     for (const ExplainPhase& phase : report_.phases) {
       for (const std::string& text : phase.remarks) {
         Add({"batch", phase.name, text, "give the batch to a device that reads those weights"});
@@ -232,7 +231,7 @@ class RemarkMaker {
 }  // namespace
 
 std::vector<ExplainRemark> MakeExplainRemarks(const ExplainReport& report,
-                                              absl::Span<const std::string> placement) {
+                                              absl::Span<const PlacementRemark> placement) {
   return RemarkMaker(report).Make(placement);
 }
 

@@ -1,17 +1,17 @@
 // Symptoms that people ask about, found in a report.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "coordinator/explain/explain_report.h"
+#include "coordinator/placement/placement_remark.h"
 
 namespace weft {
 
 // Those of the placement and the passes first, then what the finished report shows. `placement` are
 // ModelPlacement's; report.remarks is not read.
 std::vector<ExplainRemark> MakeExplainRemarks(const ExplainReport& report,
-                                              absl::Span<const std::string> placement);
+                                              absl::Span<const PlacementRemark> placement);
 
 }  // namespace weft

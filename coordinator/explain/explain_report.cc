@@ -68,7 +68,10 @@ class ReportMaker {
 
   absl::StatusOr<ExplainReport> Make() {
     RETURN_IF_ERROR(CheckOptions(model_, options_));
-    ASSIGN_OR_RETURN(placed_.placement, PlaceModel(model_, placed_.devices, options_.placement));
+    PlacementOptions placement = options_.placement;
+    placement.key_type = options_.key_type;
+    placement.value_type = options_.value_type;
+    ASSIGN_OR_RETURN(placed_.placement, PlaceModel(model_, placed_.devices, placement));
     Describe();
     AddDevices();
     AddWeights();

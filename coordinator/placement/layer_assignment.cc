@@ -165,14 +165,16 @@ absl::StatusOr<LayerAssignment> AssignLayers(absl::Span<Device* const> devices, 
           "--split-mode tensor: tensor split comes with the meta device; use layer");
     case SplitMode::kNone:
       if (!shares.empty()) {
-        result.remarks.emplace_back("--tensor-split has no effect with --split-mode none");
+        result.remarks.push_back({PlacementRemarkKind::kFlagWithoutEffect,
+                                  "--tensor-split has no effect with --split-mode none"});
       }
       result.layer_devices = {main_device};
       shares = {1};
       break;
     case SplitMode::kLayer:
       if (!options.main_device.empty()) {
-        result.remarks.emplace_back("--main-device has no effect without --split-mode none");
+        result.remarks.push_back({PlacementRemarkKind::kFlagWithoutEffect,
+                                  "--main-device has no effect without --split-mode none"});
       }
       if (shares.empty()) shares = MemoryShares(devices, result.layer_devices, result.host_cpus);
       break;

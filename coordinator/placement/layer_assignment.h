@@ -9,17 +9,18 @@
 #include "absl/types/span.h"
 #include "common/device/device.h"
 #include "coordinator/placement/placement_options.h"
+#include "coordinator/placement/placement_remark.h"
 
 namespace weft {
 
 // Devices are positions in the scheduler's list.
 struct LayerAssignment {
-  std::vector<int32_t> layer_devices;  // that may hold layers, in list order
-  std::vector<int32_t> layers;         // n_layer + 1 entries: the last is the output layer
-  int64_t first_offloaded = 0;         // layers before it are left to a host's CPU
-  int32_t input_device = 0;            // the CPU of the host of the first layer
-  std::vector<int32_t> host_cpus;      // by device: HostCpus
-  std::vector<std::string> remarks;    // what was asked for without effect
+  std::vector<int32_t> layer_devices;    // that may hold layers, in list order
+  std::vector<int32_t> layers;           // n_layer + 1 entries: the last is the output layer
+  int64_t first_offloaded = 0;           // layers before it are left to a host's CPU
+  int32_t input_device = 0;              // the CPU of the host of the first layer
+  std::vector<int32_t> host_cpus;        // by device: HostCpus
+  std::vector<PlacementRemark> remarks;  // what was asked for without effect
 };
 
 // The devices that may hold layers: GPUs, and the CPUs of workers that have no GPU; the last device

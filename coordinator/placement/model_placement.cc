@@ -14,8 +14,8 @@
 #include "common/tensor/dtype.h"
 #include "common/tensor/tensor_layout.h"
 #include "coordinator/placement/layer_assignment.h"
+#include "coordinator/placement/leaf_consumers.h"
 #include "coordinator/placement/override_rules.h"
-#include "coordinator/placement/weight_consumers.h"
 
 namespace weft {
 namespace {
@@ -47,7 +47,7 @@ struct Choice {
 class Placer {
  public:
   Placer(const Model& model, absl::Span<Device* const> devices, const PlacementOptions& options,
-         LayerAssignment layers, OverrideRules rules, WeightConsumers consumers)
+         LayerAssignment layers, OverrideRules rules, LeafConsumers consumers)
       : model_(model),
         devices_(devices),
         options_(options),
@@ -73,9 +73,14 @@ class Placer {
   Choice LayerChoice(const Weight& weight) const;
   absl::StatusOr<Choice> Wanted(const Weight& weight);
   Choice Settle(int32_t id, Choice wanted);
-  void PlaceCaches();
+  bool CopiesHostMemory(int32_t host) const;
+  std::vector<Choice> CacheChoices() const;
+  void PlaceCaches(const std::vector<Choice>& layers);
   void RemarkRefusals();
-  void RemarkCaches();
+  void RemarkCaches(const std::vector<Choice>& layers);
+  void Remark(PlacementRemarkKind kind, std::string text) {
+    result_.remarks.push_back({kind, std::move(text)});
+  }
   void RemarkIdleDevices();
   void RemarkMemory();
 
@@ -84,7 +89,7 @@ class Placer {
   const PlacementOptions& options_;
   LayerAssignment layers_;
   OverrideRules rules_;
-  WeightConsumers consumers_;
+  LeafConsumers consumers_;
   std::map<std::pair<int32_t, DType>, Refusal> refusals_;
   ModelPlacement result_;
 };
@@ -131,7 +136,7 @@ absl::StatusOr<Choice> Placer::Wanted(const Weight& weight) {
 Choice Placer::Settle(int32_t id, Choice wanted) {
   const int32_t host = layers_.host_cpus[wanted.device];
   if (host == wanted.device) return wanted;
-  const Support support = consumers_.Supports(*devices_[wanted.device], id);
+  const Support support = consumers_.SupportsWeight(*devices_[wanted.device], id);
   if (support.ok()) return wanted;
   const Weight& weight = model_.weights()[id];
   const std::string reason =
@@ -147,35 +152,69 @@ Choice Placer::Settle(int32_t id, Choice wanted) {
   return {host, reason};
 }
 
-void Placer::PlaceCaches() {
-  result_.attention_pins.assign(n_layer(), -1);
+// Would a device that spreads get a copy of what lies in the memory of that CPU?
+bool Placer::CopiesHostMemory(int32_t host) const {
+  return std::any_of(devices_.begin(), devices_.end(), [&](const Device* device) {
+    const bool host_side =
+        device->kind() == DeviceKind::kCpu || device->kind() == DeviceKind::kAccelerator;
+    return !host_side && !device->Supports(devices_[host]->buffer_type()).ok();
+  });
+}
+
+// By layer where its caches are and why; keys and values stay together, since attention reads both.
+std::vector<Choice> Placer::CacheChoices() const {
+  std::vector<Choice> layers;
+  for (int64_t layer = 0; layer < n_layer(); ++layer) {
+    layers.push_back({layers_.layers[layer], absl::StrCat("with layer ", layer)});
+  }
+  for (size_t id = 0; id < model_.caches().size(); ++id) {
+    Choice& choice = layers[model_.caches()[id].layer];
+    const int32_t host = layers_.host_cpus[choice.device];
+    if (host == choice.device) continue;
+    if (!options_.kv_offload) {
+      choice = {host, "--no-kv-offload"};
+      continue;
+    }
+    const Support support =
+        consumers_.SupportsCache(*devices_[choice.device], static_cast<int32_t>(id));
+    if (support.ok()) continue;
+    choice = {host, absl::StrCat(Name(choice.device), " refuses the cache: ", support.message())};
+  }
+  return layers;
+}
+
+void Placer::PlaceCaches(const std::vector<Choice>& layers) {
+  for (const Choice& choice : layers) {
+    const bool copied =
+        devices_[choice.device]->kind() == DeviceKind::kCpu && CopiesHostMemory(choice.device);
+    result_.attention_pins.push_back(copied ? choice.device : -1);
+  }
   for (const CacheSpec& cache : model_.caches()) {
-    const int32_t device = layers_.layers[cache.layer];
-    const int32_t host = layers_.host_cpus[device];
-    const bool moved = !options_.kv_offload && host != device;
-    if (moved) result_.attention_pins[cache.layer] = host;
-    result_.caches.push_back(moved ? host : device);
-    result_.cache_reasons.push_back(moved ? "--no-kv-offload"
-                                          : absl::StrCat("with layer ", cache.layer));
+    result_.caches.push_back(layers[cache.layer].device);
+    result_.cache_reasons.push_back(layers[cache.layer].reason);
   }
 }
 
 void Placer::RemarkRefusals() {
   for (const auto& [key, refusal] : refusals_) {
-    result_.remarks.push_back(absl::StrCat(refusal.reason, "; ", refusal.weights, " weights (",
-                                           MebibyteText(refusal.bytes), ") are on ",
-                                           Name(refusal.host), " instead"));
+    Remark(PlacementRemarkKind::kRefusedWeights,
+           absl::StrCat(refusal.reason, "; ", refusal.weights, " weights (",
+                        MebibyteText(refusal.bytes), ") are on ", Name(refusal.host), " instead"));
   }
 }
 
-void Placer::RemarkCaches() {
-  const int64_t moved = std::count_if(result_.attention_pins.begin(), result_.attention_pins.end(),
-                                      [](int32_t pin) { return pin >= 0; });
-  if (moved == 0) return;
-  result_.remarks.push_back(absl::StrCat("--no-kv-offload: the caches of ", moved, " of ",
-                                         n_layer(),
-                                         " layers lie in host memory, and their attention runs on "
-                                         "the host's CPU"));
+void Placer::RemarkCaches(const std::vector<Choice>& layers) {
+  std::map<std::string, std::vector<int64_t>> moved;  // layers, by reason
+  for (int64_t layer = 0; layer < n_layer(); ++layer) {
+    if (layers[layer].device != layers_.layers[layer]) moved[layers[layer].reason].push_back(layer);
+  }
+  for (const auto& [reason, which] : moved) {
+    Remark(options_.kv_offload ? PlacementRemarkKind::kRefusedCaches
+                               : PlacementRemarkKind::kCachesOnHost,
+           absl::StrCat(reason, options_.kv_offload ? "; " : ": ", "the caches of ", which.size(),
+                        " of ", n_layer(),
+                        " layers lie in host memory, and their attention runs on the host's CPU"));
+  }
 }
 
 void Placer::RemarkIdleDevices() {
@@ -189,7 +228,8 @@ void Placer::RemarkIdleDevices() {
   if (idle.empty()) return;
   constexpr size_t kMostNamed = 8;
   const size_t named = std::min(idle.size(), kMostNamed);
-  result_.remarks.push_back(
+  Remark(
+      PlacementRemarkKind::kIdleDevices,
       absl::StrCat(DeviceNames(devices_, absl::MakeConstSpan(idle).subspan(0, named)),
                    named < idle.size() ? absl::StrCat(" and ", idle.size() - named, " more") : "",
                    idle.size() == 1 ? " holds" : " hold", " nothing"));
@@ -203,9 +243,9 @@ void Placer::RemarkMemory() {
     // A CPU reads weights where the file is mapped.
     if (!known || devices_[i]->kind() == DeviceKind::kCpu || bytes[i] <= memory.free_bytes)
       continue;
-    result_.remarks.push_back(absl::StrCat(devices_[i]->name(), " is to hold ",
-                                           MebibyteText(bytes[i]), " of weights and has ",
-                                           MebibyteText(memory.free_bytes), " free"));
+    Remark(PlacementRemarkKind::kTooLittleMemory,
+           absl::StrCat(devices_[i]->name(), " is to hold ", MebibyteText(bytes[i]),
+                        " of weights and has ", MebibyteText(memory.free_bytes), " free"));
   }
 }
 
@@ -216,15 +256,17 @@ absl::StatusOr<ModelPlacement> Placer::Place() {
     result_.weights.push_back(settled.device);
     result_.weight_reasons.push_back(std::move(settled.reason));
   }
-  PlaceCaches();
+  const std::vector<Choice> caches = CacheChoices();
+  PlaceCaches(caches);
   result_.remarks = layers_.remarks;
-  for (std::string& remark : rules_.Remarks()) result_.remarks.push_back(std::move(remark));
+  for (PlacementRemark& remark : rules_.Remarks()) result_.remarks.push_back(std::move(remark));
   if ((options_.cpu_moe || options_.n_cpu_moe > 0) && model_.hyperparameters().n_expert == 0) {
-    result_.remarks.emplace_back(options_.cpu_moe ? "--cpu-moe: the model has no experts"
-                                                  : "--n-cpu-moe: the model has no experts");
+    Remark(
+        PlacementRemarkKind::kFlagWithoutEffect,
+        absl::StrCat(options_.cpu_moe ? "--cpu-moe" : "--n-cpu-moe", ": the model has no experts"));
   }
   RemarkRefusals();
-  RemarkCaches();
+  RemarkCaches(caches);
   RemarkIdleDevices();
   RemarkMemory();
   result_.layer_devices = std::move(layers_.layers);
@@ -244,7 +286,8 @@ absl::StatusOr<ModelPlacement> PlaceModel(const Model& model, absl::Span<Device*
   ASSIGN_OR_RETURN(LayerAssignment layers,
                    AssignLayers(devices, model.hyperparameters().n_layer, options));
   ASSIGN_OR_RETURN(OverrideRules rules, OverrideRules::Compile(options.overrides, devices));
-  ASSIGN_OR_RETURN(WeightConsumers consumers, WeightConsumers::Create(model));
+  ASSIGN_OR_RETURN(LeafConsumers consumers,
+                   LeafConsumers::Create(model, options.key_type, options.value_type));
   return Placer(model, devices, options, std::move(layers), std::move(rules), std::move(consumers))
       .Place();
 }

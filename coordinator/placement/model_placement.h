@@ -10,6 +10,7 @@
 #include "common/device/device.h"
 #include "coordinator/models/model.h"
 #include "coordinator/placement/placement_options.h"
+#include "coordinator/placement/placement_remark.h"
 
 namespace weft {
 
@@ -21,19 +22,21 @@ struct ModelPlacement {
   std::vector<std::string> cache_reasons;   // "with layer 3", "--no-kv-offload"
   std::vector<int32_t> layer_devices;       // n_layer + 1: the last is the output layer
   int32_t input_device = 0;                 // token embedding and token ids
-  // By layer: where its attention must run because its caches lie in host memory; -1: wherever the
-  // scheduler likes.
+  // By layer: where its attention must run, because its caches lie in host memory that a device of
+  // the list does not read and would get a copy of; -1: wherever the scheduler likes.
   std::vector<int32_t> attention_pins;
   // What a user should know: rules that matched nothing, types that a device refuses, caches in
   // host memory, devices without a layer, weights beyond a device's free memory.
-  std::vector<std::string> remarks;
+  std::vector<PlacementRemark> remarks;
 };
 
 // Places by name and layer (spec F.8 and F.9, decisions 4 and 26). `devices` is the scheduler's
 // list: GPUs, accelerators, CPUs of workers, and last the coordinator's CPU. A weight goes where
 // the first of these says: a rule, --cpu-moe or --n-cpu-moe, its layer; and from there to the CPU
-// of that host if the device refuses an operation that reads it. A pure function of its arguments.
-// Errors: INVALID_ARGUMENT naming the flag or rule; UNIMPLEMENTED for SplitMode::kTensor.
+// of that host if the device refuses an operation that reads it. Caches go with their layer, or
+// to the CPU of its host if the user says so or the device refuses what works with them. A pure
+// function of its arguments. Errors: INVALID_ARGUMENT naming the flag or rule; UNIMPLEMENTED for
+// SplitMode::kTensor.
 absl::StatusOr<ModelPlacement> PlaceModel(const Model& model, absl::Span<Device* const> devices,
                                           const PlacementOptions& options);
 

@@ -77,13 +77,18 @@ absl::StatusOr<std::optional<OverrideRules::Match>> OverrideRules::Find(std::str
 
 std::string OverrideRules::Text(int32_t rule) const { return RuleText(rules_[rule].rule); }
 
-std::vector<std::string> OverrideRules::Remarks() const {
-  std::vector<std::string> remarks;
+std::vector<PlacementRemark> OverrideRules::Remarks() const {
+  std::vector<PlacementRemark> remarks;
   for (const Compiled& compiled : rules_) {
     if (compiled.taken) continue;
-    remarks.push_back(absl::StrCat(
-        RuleText(compiled.rule),
-        compiled.matched ? " matches only weights that earlier rules take" : " matches no weight"));
+    const std::string rule = RuleText(compiled.rule);
+    if (compiled.matched) {
+      remarks.push_back({PlacementRemarkKind::kRuleShadowed,
+                         absl::StrCat(rule, " matches only weights that earlier rules take")});
+    } else {
+      remarks.push_back(
+          {PlacementRemarkKind::kRuleWithoutMatch, absl::StrCat(rule, " matches no weight")});
+    }
   }
   return remarks;
 }

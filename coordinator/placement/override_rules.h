@@ -13,6 +13,7 @@
 #include "common/device/device.h"
 #include "common/regex/regular_expression.h"
 #include "coordinator/placement/placement_options.h"
+#include "coordinator/placement/placement_remark.h"
 
 namespace weft {
 
@@ -42,7 +43,7 @@ class OverrideRules {
   // "-ot 'exps=cpu'".
   std::string Text(int32_t rule) const;
   // One line for each rule that no Find so far returned.
-  std::vector<std::string> Remarks() const;
+  std::vector<PlacementRemark> Remarks() const;
 
  private:
   struct Compiled {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "common/tensor/dtype.h"
+
 namespace weft {
 
 enum class SplitMode : uint8_t {
@@ -29,6 +31,9 @@ struct PlacementOptions {
   bool cpu_moe = false;                 // experts of all layers on the host's CPU
   int64_t n_cpu_moe = 0;                // experts of that many first layers on the host's CPU
   bool kv_offload = true;               // false: caches in host memory
+  // Of the caches, for devices that do not take every type.
+  DType key_type = DType::kF16;
+  DType value_type = DType::kF16;
 };
 
 }  // namespace weft

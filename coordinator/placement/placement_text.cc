@@ -72,11 +72,12 @@ std::string PlacementText(const ModelPlacement& placement, const Model& model,
   }
   for (size_t i = 0; i < placement.attention_pins.size(); ++i) {
     if (placement.attention_pins[i] < 0) continue;
+    if (placement.attention_pins[i] == placement.layer_devices[i]) continue;
     absl::StrAppend(&out, "attention of layer ", i, ": ",
                     devices[placement.attention_pins[i]]->name(), "\n");
   }
-  for (const std::string& remark : placement.remarks) {
-    absl::StrAppend(&out, "remark: ", remark, "\n");
+  for (const PlacementRemark& remark : placement.remarks) {
+    absl::StrAppend(&out, "remark: ", remark.text, "\n");
   }
   return out;
 }

@@ -68,19 +68,12 @@ absl::StatusOr<ExplainOptions> MakeOptions(const ExplainFlags& flags,
                                            absl::Span<Device* const> devices, const Clock& clock) {
   ExplainOptions options;
   options.placement = request.placement;
-  options.plan.op_offload = request.op_offload;
-  options.plan.offload_batch = request.op_offload_batch;
+  options.plan = request.plan;
   ASSIGN_OR_RETURN(options.batch_ranges, ResolveDeviceBatches(request.device_batches, devices));
   ASSIGN_OR_RETURN(options.key_type, ParseCacheType("-ctk", flags.model.key_type));
   ASSIGN_OR_RETURN(options.value_type, ParseCacheType("-ctv", flags.model.value_type));
   const int64_t trained = model.hyperparameters().context_length;
-  if (flags.model.context < -1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("-c: context of ", flags.model.context, " tokens"));
-  }
-  options.context = flags.model.context > 0    ? flags.model.context
-                    : flags.model.context == 0 ? trained
-                                               : std::min(kDefaultContext, trained);
+  ASSIGN_OR_RETURN(options.context, ResolveContext(flags.model.context, kDefaultContext, trained));
   options.batch = flags.batch != 0 ? flags.batch : std::min(flags.model.ubatch, options.context);
   options.sequences = flags.sequences;
   if (flags.text.timings) options.clock = &clock;

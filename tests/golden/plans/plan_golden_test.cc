@@ -39,6 +39,11 @@ void CheckPhase(const PlanPhase& phase, const PlanContext& context, const Execut
     ++crossing;
   }
   EXPECT_EQ(crossing, phase.processes - 1);
+  // Attention goes to the cache, never a cache to attention.
+  for (const Replica& replica : plan.plan.replicas) {
+    const LeafAttributes* leaf = context.graph().leaf(context.graph().Root(replica.source));
+    EXPECT_TRUE(leaf == nullptr || leaf->kind != LeafKind::kCache) << Index(replica.source);
+  }
   ASSERT_OK_AND_ASSIGN(const Program program, CompilePlan(context, plan));
   EXPECT_OK(VerifyProgram(program));
 }

@@ -54,8 +54,8 @@ TEST(PlacementFlags, Defaults_AreThoseOfTheOptions) {
   EXPECT_FALSE(request.placement.cpu_moe);
   EXPECT_EQ(request.placement.n_cpu_moe, 0);
   EXPECT_TRUE(request.placement.kv_offload);
-  EXPECT_TRUE(request.op_offload);
-  EXPECT_EQ(request.op_offload_batch, 0);
+  EXPECT_TRUE(request.plan.op_offload);
+  EXPECT_EQ(request.plan.offload_batch, 0);
   EXPECT_THAT(request.device_batches, IsEmpty());
   EXPECT_FALSE(request.blas);
 }
@@ -101,8 +101,8 @@ TEST(PlacementFlags, LongForms) {
   EXPECT_TRUE(request.placement.cpu_moe);
   EXPECT_EQ(request.placement.n_cpu_moe, 4);
   EXPECT_FALSE(request.placement.kv_offload);
-  EXPECT_FALSE(request.op_offload);
-  EXPECT_EQ(request.op_offload_batch, 64);
+  EXPECT_FALSE(request.plan.op_offload);
+  EXPECT_EQ(request.plan.offload_batch, 64);
   EXPECT_THAT(request.device_batches,
               ElementsAre(DeviceBatchRule{"w0.gpu0", {32, std::numeric_limits<int64_t>::max()}},
                           DeviceBatchRule{"cpu", {1, 31}}));

@@ -234,11 +234,11 @@ TEST(AssignLayers, OptionsWithoutEffect_AreRemarked) {
   PlacementOptions options = Layers(-1, {1, 1});
   options.split_mode = SplitMode::kNone;
   ASSERT_OK_AND_ASSIGN(const LayerAssignment none, AssignLayers(devices.list(), 8, options));
-  EXPECT_THAT(none.remarks, ElementsAre(HasSubstr("--tensor-split has no effect")));
+  EXPECT_THAT(Texts(none.remarks), ElementsAre(HasSubstr("--tensor-split has no effect")));
   options = Layers(-1);
   options.main_device = "1";
   ASSERT_OK_AND_ASSIGN(const LayerAssignment layer, AssignLayers(devices.list(), 8, options));
-  EXPECT_THAT(layer.remarks, ElementsAre(HasSubstr("--main-device has no effect")));
+  EXPECT_THAT(Texts(layer.remarks), ElementsAre(HasSubstr("--main-device has no effect")));
 }
 
 // Of any shares: layers are on devices with a share, in order, and each device gets its share to

@@ -17,6 +17,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 const std::vector<std::string> kTwoWorkers = {"w0.gpu0:8", "w1.gpu0:8", "w0.cpu0:64", "w1.cpu0:64",
                                               "local.cpu0:16"};
@@ -78,7 +80,7 @@ TEST(PlaceModel, Reasons_SayWhichLayerWhereAndWhy) {
   EXPECT_THAT(placed.placement.layer_devices, ElementsAre(2, 2, 0, 0, 1));
   EXPECT_THAT(placed.placement.caches, ElementsAre(2, 2, 2, 2, 0, 0, 0, 0));
   EXPECT_EQ(placed.placement.cache_reasons[4], "with layer 2");
-  EXPECT_THAT(placed.placement.attention_pins, ElementsAre(-1, -1, -1, -1));
+  EXPECT_THAT(placed.placement.attention_pins, ElementsAre(2, 2, -1, -1));
   EXPECT_THAT(placed.placement.remarks, IsEmpty());
 
   options.split_mode = SplitMode::kNone;
@@ -110,7 +112,7 @@ TEST(PlaceModel, OverridesWithoutEffect_AreRemarked) {
       model, devices,
       Rules(
           {{"exps", "cpu"}, {"ffn_up_exps", "w1.gpu0"}, {"experts", "cpu"}, {"norm", "w0.gpu0"}}));
-  EXPECT_THAT(placed.placement.remarks,
+  EXPECT_THAT(Texts(placed.placement.remarks),
               ElementsAre("-ot 'ffn_up_exps=w1.gpu0' matches only weights that earlier rules take",
                           "-ot 'experts=cpu' matches no weight"));
 }
@@ -173,10 +175,10 @@ TEST(PlaceModel, CpuMoeOfADenseModel_IsRemarked) {
   const NullDevices devices(kTwoWorkers);
   PlacementOptions options;
   options.n_cpu_moe = 3;
-  EXPECT_THAT(Place(model, devices, options).placement.remarks,
+  EXPECT_THAT(Texts(Place(model, devices, options).placement.remarks),
               ElementsAre("--n-cpu-moe: the model has no experts"));
   options.cpu_moe = true;
-  EXPECT_THAT(Place(model, devices, options).placement.remarks,
+  EXPECT_THAT(Texts(Place(model, devices, options).placement.remarks),
               ElementsAre("--cpu-moe: the model has no experts"));
 }
 
@@ -189,12 +191,73 @@ TEST(PlaceModel, NoKvOffload_PutsCachesAndAttentionOnTheHost) {
   EXPECT_THAT(placed.placement.caches, ElementsAre(2, 2, 2, 2, 2, 2, 3, 3));
   EXPECT_EQ(placed.placement.cache_reasons[0], "--no-kv-offload");
   EXPECT_THAT(placed.placement.attention_pins, ElementsAre(2, 2, 2, 3));
-  EXPECT_THAT(placed.placement.remarks, ElementsAre(HasSubstr("the caches of 4 of 4 layers")));
+  EXPECT_THAT(Texts(placed.placement.remarks),
+              ElementsAre(HasSubstr("the caches of 4 of 4 layers")));
 
   const NullDevices cpu({"local.cpu0:8"});
   const Placed alone = Place(model, cpu, options);
   EXPECT_THAT(alone.placement.attention_pins, ElementsAre(-1, -1, -1, -1));
   EXPECT_THAT(alone.placement.remarks, IsEmpty());
+}
+
+// The CPU holds the caches of the layers that it got; the GPU beside it would be sent a copy.
+TEST(PlaceModel, CachesOfHostLayers_KeepTheirAttention) {
+  const TestModel model("llama-gqa", 4);
+  PlacementOptions options;
+  options.n_gpu_layers = 2;
+  const NullDevices devices({"local.gpu0:8", "local.blas0", "local.cpu0:8"});
+  const Placed placed = Place(model, devices, options);
+  EXPECT_THAT(placed.placement.layer_devices, ElementsAre(2, 2, 2, 0, 0));
+  EXPECT_THAT(placed.placement.attention_pins, ElementsAre(2, 2, 2, -1));
+  EXPECT_THAT(placed.placement.remarks, IsEmpty());
+  EXPECT_THAT(placed.Text(), Not(HasSubstr("attention of layer")));
+}
+
+TEST(PlaceModel, GpuThatReadsHostMemory_MayComputeAttention) {
+  const TestModel model("llama-gqa", 4);
+  PlacementOptions options;
+  options.n_gpu_layers = 0;
+  NullDevices devices({"local.gpu0:8", "local.cpu0:8"});
+  devices.Change("local.gpu0", [](NullDeviceOptions& gpu) { gpu.reads_host_memory = true; });
+  EXPECT_THAT(Place(model, devices, options).placement.attention_pins, ElementsAre(-1, -1, -1, -1));
+}
+
+TEST(PlaceModel, RefusedCaches_GoToTheHostWithOneRemark) {
+  const TestModel model("llama-gqa", 4);
+  NullDevices devices(kTwoWorkers);
+  const auto refuse = [&](Op op, DType pages) {
+    devices.Refuse("w0.gpu0", [op, pages](const Graph& graph, NodeId id) -> Support {
+      const Node& node = graph.node(id);
+      const size_t source = node.op == Op::kPagedAttention ? 1 : 0;
+      if (node.op != op || graph.layout(node.sources[source]).dtype != pages) {
+        return absl::OkStatus();
+      }
+      return absl::UnimplementedError("no such kernel");
+    });
+  };
+  for (const Op op : {Op::kKvStore, Op::kPagedAttention}) {
+    refuse(op, DType::kF16);
+    const Placed placed = Place(model, devices, {});
+    EXPECT_THAT(placed.placement.layer_devices, ElementsAre(0, 0, 0, 1, 1));
+    EXPECT_THAT(placed.placement.caches, ElementsAre(2, 2, 2, 2, 2, 2, 1, 1));
+    EXPECT_EQ(placed.placement.cache_reasons[0], "w0.gpu0 refuses the cache: no such kernel");
+    EXPECT_THAT(placed.placement.attention_pins, ElementsAre(2, 2, 2, -1));
+    EXPECT_THAT(
+        Texts(placed.placement.remarks),
+        ElementsAre("w0.gpu0 refuses the cache: no such kernel; the caches of 3 of 4 layers "
+                    "lie in host memory, and their attention runs on the host's CPU"));
+    EXPECT_EQ(placed.placement.remarks[0].kind, PlacementRemarkKind::kRefusedCaches);
+    EXPECT_THAT(placed.Text(), HasSubstr("attention of layer 2: w0.cpu0"));
+  }
+  // Asked with the types that the caches have; keys refused take the values with them.
+  refuse(Op::kKvStore, DType::kF32);
+  EXPECT_THAT(Place(model, devices, {}).placement.remarks, IsEmpty());
+  PlacementOptions wide;
+  wide.key_type = DType::kF32;
+  EXPECT_THAT(Place(model, devices, wide).placement.caches, ElementsAre(2, 2, 2, 2, 2, 2, 1, 1));
+  // A type whose blocks do not fit the heads is refused elsewhere, in its own words.
+  wide.key_type = DType::kQ8_0;
+  EXPECT_THAT(Place(model, devices, wide).placement.caches, SizeIs(8));
 }
 
 TEST(PlaceModel, RefusedWeights_GoToTheHostWithOneRemark) {
@@ -213,7 +276,7 @@ TEST(PlaceModel, RefusedWeights_GoToTheHostWithOneRemark) {
   // What a rule asks for is refused too.
   EXPECT_EQ(placed.Of("blk.2.ffn_down_exps.weight"),
             "w0.cpu0: w0.gpu0 refuses MXFP4: no kernel for MXFP4");
-  EXPECT_THAT(placed.placement.remarks,
+  EXPECT_THAT(Texts(placed.placement.remarks),
               ElementsAre("w0.gpu0 refuses MXFP4: no kernel for MXFP4; 2 weights (0.0 MiB) are on "
                           "w0.cpu0 instead"));
 }
@@ -250,14 +313,14 @@ TEST(PlaceModel, WeightsBeyondFreeMemory_AreRemarked) {
   const NullDevices devices({"w0.gpu0:20k", "w1.gpu0:8", "w0.cpu0:1k", "local.cpu0:8"});
   PlacementOptions options;
   options.tensor_split = {1, 1};
-  EXPECT_THAT(Place(model, devices, options).placement.remarks,
+  EXPECT_THAT(Texts(Place(model, devices, options).placement.remarks),
               ElementsAre("w0.gpu0 is to hold 0.2 MiB of weights and has 0.0 MiB free"));
 }
 
 TEST(PlaceModel, IdleDevices_AreRemarked) {
   const TestModel model("llama-gqa", 2);
   const Placed placed = Place(model, NullDevices(WorkerGpus(14)), {});
-  EXPECT_THAT(placed.placement.remarks,
+  EXPECT_THAT(Texts(placed.placement.remarks),
               ElementsAre("w1.gpu0, w2.gpu0, w3.gpu0, w5.gpu0, w6.gpu0, w7.gpu0, w8.gpu0, w10.gpu0 "
                           "and 3 more hold nothing"));
 }

@@ -56,8 +56,13 @@ int32_t NullDevices::Find(const std::string& name) const {
 
 void NullDevices::Refuse(const std::string& name,
                          std::function<Support(const Graph&, NodeId)> supports) {
+  Change(name, [&](NullDeviceOptions& device) { device.supports = std::move(supports); });
+}
+
+void NullDevices::Change(const std::string& name,
+                         const std::function<void(NullDeviceOptions&)>& change) {
   const int32_t at = Find(name);
-  options_[at].supports = std::move(supports);
+  change(options_[at]);
   owned_[at] = std::make_unique<NullDevice>(options_[at]);
   list_[at] = owned_[at].get();
 }
@@ -67,6 +72,13 @@ std::vector<std::string> WorkerGpus(int count) {
   for (int i = 0; i < count; ++i) specs[i] = absl::StrCat("w", i, ".gpu0:8");
   specs.emplace_back("local.cpu0:8");
   return specs;
+}
+
+std::vector<std::string> Texts(const std::vector<PlacementRemark>& remarks) {
+  std::vector<std::string> texts;
+  texts.reserve(remarks.size());
+  for (const PlacementRemark& remark : remarks) texts.push_back(remark.text);
+  return texts;
 }
 
 TestModel::TestModel(const std::string& name, uint32_t layers,

@@ -11,6 +11,7 @@
 #include "common/device/null_device.h"
 #include "common/gguf/gguf_file.h"
 #include "coordinator/models/model.h"
+#include "coordinator/placement/placement_remark.h"
 #include "tests/support/editable_gguf.h"
 #include "tests/support/temporary_folder.h"
 
@@ -25,6 +26,8 @@ class NullDevices {
   absl::Span<Device* const> list() const { return list_; }
   // Position of a device; aborts if there is none of that name.
   int32_t Find(const std::string& name) const;
+  // The device of that name is another from now on.
+  void Change(const std::string& name, const std::function<void(NullDeviceOptions&)>& change);
   // The device of that name refuses what `supports` refuses, from now on.
   void Refuse(const std::string& name, std::function<Support(const Graph&, NodeId)> supports);
 
@@ -36,6 +39,8 @@ class NullDevices {
 
 // "w0.gpu0:8", "w1.gpu0:8", ... of that many workers, then "local.cpu0:8".
 std::vector<std::string> WorkerGpus(int count);
+
+std::vector<std::string> Texts(const std::vector<PlacementRemark>& remarks);
 
 // A model of that golden folder, its second layer repeated to `layers` of them, after an edit.
 struct TestModel {

@@ -68,6 +68,24 @@ TEST_F(WorkedExample, WithOffload_TheChainIsOnTheGpu) {
   EXPECT_EQ(rig_.Splits(), "G [input x, weight w1]: n0 n1 n2 n3 n4");
 }
 
+// A second weight that would be copied goes over a limit of one: it gets a split, and its memory is
+// the first one's, which is read by then.
+TEST_F(WorkedExample, WithOffload_StagedBytesAreBounded) {
+  Build(true);
+  const NodeId w3 = rig_.Weight("w3", {8, 8, 1, 1}, 1);
+  const NodeId n5 = rig_.Named(rig_.g.MulMat(w3, n_[4]), "n5");
+  rig_.g.MarkOutput(n5);
+  const int64_t weight = 8 * 8 * 4;
+  rig_.input.options.staged_bytes_limit = 2 * weight;
+  ASSERT_OK(rig_.Plan());
+  EXPECT_EQ(rig_.Splits(), "G [input x, weight w1, weight w3]: n0 n1 n2 n3 n4 n5");
+  const int64_t together = rig_.result().memory.pools[0].Bytes();
+  rig_.input.options.staged_bytes_limit = 2 * weight - 1;
+  ASSERT_OK(rig_.Plan());
+  EXPECT_EQ(rig_.Splits(), "G [input x, weight w1]: n0 n1 n2 n3 n4; G [weight w3]: n5");
+  EXPECT_EQ(rig_.result().memory.pools[0].Bytes(), together - weight);
+}
+
 TEST_F(WorkedExample, WithOffload_BelowTheDevicesBatch_StaysOnTheProcessor) {
   rig_.input.options.offload_batch = 33;
   Build(true);

@@ -21,12 +21,6 @@ class BlasExecutable final : public Executable {
   std::vector<BlasOperands> products_;
 };
 
-// Work is complete before anything can be recorded, so there is nothing to wait for.
-class BlasEvent final : public Event {
- public:
-  absl::Status Synchronize() override { return absl::OkStatus(); }
-};
-
 // The address of a tensor whose place is checked.
 // Errors: INVALID_ARGUMENT where the buffer's own address is less aligned than its elements.
 absl::StatusOr<uint8_t*> AddressOf(const GraphSlice& slice, NodeId id, NodeId user) {
@@ -67,44 +61,13 @@ absl::StatusOr<std::unique_ptr<Executable>> BlasBackend::Prepare(const GraphSlic
   return std::make_unique<BlasExecutable>(std::move(products));
 }
 
-absl::Status BlasBackend::GrowWorkspace(int64_t bytes) {
-  if (workspace_ != nullptr && bytes <= workspace_->size()) return absl::OkStatus();
-  // The old one is kept until then: earlier executables stay valid if this fails.
-  absl::StatusOr<std::unique_ptr<Buffer>> grown =
-      device_.buffer_type().Allocate(bytes, BufferUsage::kCompute);
-  if (!grown.ok()) {
-    return absl::Status(grown.status().code(),
-                        absl::StrCat("workspace: ", grown.status().message()));
-  }
-  workspace_ = *std::move(grown);
-  return absl::OkStatus();
-}
-
 absl::Status BlasBackend::Launch(Executable& executable) {
   // The interface says that it comes from this backend's Prepare.
   const auto& prepared = static_cast<const BlasExecutable&>(executable);
   const BlasLaunch launch{*device_.library_, device_.cpu_.kernels(), device_.threads(),
-                          static_cast<float*>(workspace_->host_data()), options_.progress};
+                          reinterpret_cast<float*>(workspace()), options().progress};
   for (const BlasOperands& product : prepared.products()) RunBlasProduct(product, launch);
   return absl::OkStatus();
-}
-
-absl::Status BlasBackend::Upload(const void* data, Buffer& destination, int64_t offset,
-                                 int64_t bytes) {
-  return destination.Set(offset, data, bytes);
-}
-
-absl::Status BlasBackend::Download(Buffer& source, int64_t offset, void* data, int64_t bytes) {
-  return source.Get(offset, data, bytes);
-}
-
-absl::Status BlasBackend::Copy(Buffer& source, int64_t source_offset, Buffer& destination,
-                               int64_t destination_offset, int64_t bytes) {
-  return CopyBuffer(source, source_offset, destination, destination_offset, bytes);
-}
-
-absl::StatusOr<std::unique_ptr<Event>> BlasBackend::NewEvent() {
-  return std::make_unique<BlasEvent>();
 }
 
 }  // namespace weft

@@ -30,12 +30,6 @@ class CpuExecutable final : public Executable {
   std::vector<PreparedOp> ops_;
 };
 
-// Work is complete before anything can be recorded, so there is nothing to wait for.
-class CpuEvent final : public Event {
- public:
-  absl::Status Synchronize() override { return absl::OkStatus(); }
-};
-
 // The address of a tensor whose place is checked.
 // Errors: INVALID_ARGUMENT where the buffer's own address is less aligned than its offsets promise.
 absl::StatusOr<uint8_t*> AddressOf(const GraphSlice& slice, NodeId id, NodeId user) {
@@ -76,25 +70,11 @@ absl::StatusOr<std::unique_ptr<Executable>> CpuBackend::Prepare(const GraphSlice
   return std::make_unique<CpuExecutable>(std::move(ops));
 }
 
-absl::Status CpuBackend::GrowWorkspace(int64_t bytes) {
-  if (workspace_ != nullptr && bytes <= workspace_->size()) return absl::OkStatus();
-  // The old one is kept until then: earlier executables stay valid if this fails.
-  absl::StatusOr<std::unique_ptr<Buffer>> grown =
-      device_.buffer_type().Allocate(bytes, BufferUsage::kCompute);
-  if (!grown.ok()) {
-    return absl::Status(grown.status().code(),
-                        absl::StrCat("workspace: ", grown.status().message()));
-  }
-  workspace_ = *std::move(grown);
-  return absl::OkStatus();
-}
-
 absl::Status CpuBackend::Launch(Executable& executable) {
   // The interface says that it comes from this backend's Prepare.
   const auto& prepared = static_cast<const CpuExecutable&>(executable);
   MutexLock lock(device_.launch_mutex_);
-  cpu::Launch launch(*device_.pool_, *device_.kernels_,
-                     static_cast<uint8_t*>(workspace_->host_data()), options_.progress);
+  cpu::Launch launch(*device_.pool_, *device_.kernels_, workspace(), options().progress);
   for (const PreparedOp& op : prepared.ops()) {
     absl::Status status = op.row->run(op.operands, launch);
     if (!status.ok()) {
@@ -105,27 +85,5 @@ absl::Status CpuBackend::Launch(Executable& executable) {
   }
   return absl::OkStatus();
 }
-
-absl::Status CpuBackend::Upload(const void* data, Buffer& destination, int64_t offset,
-                                int64_t bytes) {
-  return destination.Set(offset, data, bytes);
-}
-
-absl::Status CpuBackend::Download(Buffer& source, int64_t offset, void* data, int64_t bytes) {
-  return source.Get(offset, data, bytes);
-}
-
-absl::Status CpuBackend::Copy(Buffer& source, int64_t source_offset, Buffer& destination,
-                              int64_t destination_offset, int64_t bytes) {
-  return CopyBuffer(source, source_offset, destination, destination_offset, bytes);
-}
-
-absl::StatusOr<std::unique_ptr<Event>> CpuBackend::NewEvent() {
-  return std::make_unique<CpuEvent>();
-}
-
-absl::Status CpuBackend::Record(Event&) { return absl::OkStatus(); }
-
-absl::Status CpuBackend::Wait(Event& event) { return event.Synchronize(); }
 
 }  // namespace weft

@@ -1,18 +1,18 @@
 // A command stream of the CPU device. Every call is complete when it returns.
 #pragma once
 
-#include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "common/cpu/cpu_device.h"
-#include "common/device/device.h"
+#include "common/device/host_backend.h"
 
 namespace weft {
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public HostBackend {
  public:
   CpuBackend(CpuDevice& device, BackendOptions options)
-      : device_(device), options_(std::move(options)) {}
+      : HostBackend(std::move(options)), device_(device) {}
 
   Device& device() override { return device_; }
   // Resolves all addresses and grows the scratch memory, so that Launch allocates nothing (but for
@@ -21,23 +21,8 @@ class CpuBackend final : public Backend {
   // Stops at the first op that fails; the error names its node.
   absl::Status Launch(Executable& executable) override;
 
-  absl::Status Upload(const void* data, Buffer& destination, int64_t offset,
-                      int64_t bytes) override;
-  absl::Status Download(Buffer& source, int64_t offset, void* data, int64_t bytes) override;
-  absl::Status Copy(Buffer& source, int64_t source_offset, Buffer& destination,
-                    int64_t destination_offset, int64_t bytes) override;
-
-  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override;
-  absl::Status Record(Event& event) override;
-  absl::Status Wait(Event& event) override;
-  absl::Status Synchronize() override { return absl::OkStatus(); }
-
  private:
-  absl::Status GrowWorkspace(int64_t bytes);
-
   CpuDevice& device_;
-  const BackendOptions options_;
-  std::unique_ptr<Buffer> workspace_;  // shared by the executables of this backend
 };
 
 }  // namespace weft

@@ -45,10 +45,6 @@ class Compiler {
     for (int32_t i = 0; i < program_.graph.size(); ++i) PlaceNode(NodeId{i});
     AddStreams();
     for (size_t s = 0; s < scheduled_.splits.size(); ++s) EmitSplit(static_cast<int32_t>(s));
-    for (const int32_t d : share_.devices) {
-      for (const int32_t event : order_.final_waits[d])
-        Commands(d).emplace_back(WaitCommand{event});
-    }
     for (const NodeId output : scheduled_.outputs) program_.outputs.push_back({output});
     Localize();
     return std::move(program_);

@@ -17,16 +17,13 @@ class Orderer {
         pipelined_(pipelined),
         device_count_(context.device_count()),
         split_count_of_(device_count_),
-        known_(device_count_, std::vector<int32_t>(device_count_, kNothing)) {
-    order_.final_waits.resize(device_count_);
-  }
+        known_(device_count_, std::vector<int32_t>(device_count_, kNothing)) {}
 
   StreamOrder Run() {
     for (const ScheduledSplit& split : scheduled_.splits) {
       order_.ordinal.push_back(split_count_of_[split.device]++);
       PlaceSplit(split);
     }
-    for (const NodeId output : scheduled_.outputs) FetchOutput(output);
     return std::move(order_);
   }
 
@@ -149,18 +146,6 @@ class Orderer {
     const auto snapshot = snapshots_.find({point.device, point.progress});
     if (snapshot == snapshots_.end()) return;
     for (int32_t d = 0; d < device_count_; ++d) known[d] = std::max(known[d], snapshot->second[d]);
-  }
-
-  // An output is fetched by the stream of the device whose memory holds it.
-  void FetchOutput(NodeId output) {
-    const Graph& graph = scheduled_.graph;
-    const NodeId base = BaseOf(graph, output);
-    const int32_t split = scheduled_.split_of[Index(base)];
-    const int32_t home = context_.MemoryOf(scheduled_.devices[Index(graph.Root(base))]);
-    if (split < 0 || scheduled_.splits[split].device == home) return;
-    device_ = home;
-    waits_ = &order_.final_waits[home];
-    Need({scheduled_.splits[split].device, 2 * order_.ordinal[split] + 2});
   }
 
   const PlanContext& context_;

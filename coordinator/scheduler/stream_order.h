@@ -25,9 +25,7 @@ struct EventPoint {
 struct StreamOrder {
   std::vector<EventPoint> events;           // by event number
   std::vector<std::vector<int32_t>> waits;  // per split: events to wait for before its copies
-  // Per device: events to wait for after its last split, before its outputs are fetched.
-  std::vector<std::vector<int32_t>> final_waits;
-  std::vector<int32_t> ordinal;  // per split: which of its device's
+  std::vector<int32_t> ordinal;             // per split: which of its device's
 };
 
 // `scheduled` is a plan's or the part of one process. `pipelined`: what crosses devices lies in

@@ -25,6 +25,10 @@ namespace reply_field {
 constexpr int kCode = 1, kMessage = 2, kOutputs = 3, kComputeSeconds = 4, kWaitSeconds = 5;
 }
 
+// Inputs and outputs up to this size are copied between the message's own bytes; a part of its own
+// costs more.
+constexpr size_t kCopiedBytes = 512;
+
 std::string_view TextOf(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -218,20 +222,51 @@ class ReplyDecoder {
   int64_t output_bytes_ = 0;
 };
 
+void Join(const StepMessage& message, std::vector<uint8_t>& bytes) {
+  bytes.clear();
+  size_t size = 0;
+  for (const absl::Span<const uint8_t> part : message.parts()) size += part.size();
+  bytes.reserve(size);
+  for (const absl::Span<const uint8_t> part : message.parts()) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+}
+
 }  // namespace
 
-void EncodeStepRequest(const StepRequest& request, std::vector<uint8_t>& bytes) {
-  bytes.clear();
+void StepMessage::Start() {
+  own_.clear();
+  foreign_.clear();
+  parts_.clear();
+}
+
+void StepMessage::AddBytes(int field, absl::Span<const uint8_t> bytes) {
+  WireWriter writer(own_);
+  if (bytes.size() <= kCopiedBytes) return writer.Bytes(field, bytes);
+  writer.BytesHeader(field, bytes.size());
+  foreign_.push_back({own_.size(), bytes});
+}
+
+void StepMessage::Finish() {
+  const absl::Span<const uint8_t> own = own_;
+  size_t done = 0;
+  for (const Foreign& foreign : foreign_) {
+    parts_.push_back(own.subspan(done, foreign.after - done));
+    parts_.push_back(foreign.bytes);
+    done = foreign.after;
+  }
+  if (done < own.size() || parts_.empty()) parts_.push_back(own.subspan(done));
+}
+
+void StepMessage::Encode(const StepRequest& request) {
+  Start();
   const StepInput& input = request.input;
-  size_t size = 64 + 16 * input.table_updates.size() + 32 * input.page_copies.size();
-  for (const absl::Span<const uint8_t> value : input.inputs) size += value.size() + 16;
-  bytes.reserve(size);
-  WireWriter writer(bytes);
+  WireWriter writer(own_);
   const auto instance = static_cast<int64_t>(request.instance);
   if (instance != 0) writer.Int(request_field::kInstance, instance);
-  if (request.input.edge_step != 0) writer.Int(request_field::kEdgeStep, request.input.edge_step);
-  for (const absl::Span<const uint8_t> value : input.inputs) {
-    writer.Bytes(request_field::kInputs, value);
+  if (input.edge_step != 0) writer.Int(request_field::kEdgeStep, input.edge_step);
+  for (const absl::Span<const uint8_t> bytes : input.inputs) {
+    AddBytes(request_field::kInputs, bytes);
   }
   for (const TableUpdate& update : input.table_updates) {
     Ints{{update.table, update.entry, update.page, 0}}.Write(request_field::kTableUpdates, writer);
@@ -241,6 +276,31 @@ void EncodeStepRequest(const StepRequest& request, std::vector<uint8_t>& bytes) 
                                                                   writer);
   }
   if (request.deadline_ms != 0) writer.Int(request_field::kDeadlineMs, request.deadline_ms);
+  Finish();
+}
+
+void StepMessage::Encode(const StepReply& reply) {
+  Start();
+  WireWriter writer(own_);
+  if (!reply.status.ok()) {
+    writer.Int(reply_field::kCode, WireCode(reply.status));
+    const std::string message = WireMessage(reply.status);
+    if (!message.empty()) writer.Text(reply_field::kMessage, message);
+    return Finish();
+  }
+  const StepOutput& output = reply.output;
+  for (const std::vector<uint8_t>& bytes : output.outputs) AddBytes(reply_field::kOutputs, bytes);
+  if (output.compute_seconds != 0) {
+    writer.Double(reply_field::kComputeSeconds, output.compute_seconds);
+  }
+  if (output.wait_seconds != 0) writer.Double(reply_field::kWaitSeconds, output.wait_seconds);
+  Finish();
+}
+
+void EncodeStepRequest(const StepRequest& request, std::vector<uint8_t>& bytes) {
+  StepMessage message;
+  message.Encode(request);
+  Join(message, bytes);
 }
 
 absl::Status DecodeStepRequest(absl::Span<const uint8_t> bytes, const WireLimits& limits,
@@ -255,25 +315,9 @@ absl::Status DecodeStepRequest(absl::Span<const uint8_t> bytes, const WireLimits
 }
 
 void EncodeStepReply(const StepReply& reply, std::vector<uint8_t>& bytes) {
-  bytes.clear();
-  WireWriter writer(bytes);
-  if (!reply.status.ok()) {
-    writer.Int(reply_field::kCode, WireCode(reply.status));
-    const std::string message = WireMessage(reply.status);
-    if (!message.empty()) writer.Text(reply_field::kMessage, message);
-    return;
-  }
-  const StepOutput& output = reply.output;
-  size_t size = 64;
-  for (const std::vector<uint8_t>& value : output.outputs) size += value.size() + 16;
-  bytes.reserve(size);
-  for (const std::vector<uint8_t>& value : output.outputs) {
-    writer.Bytes(reply_field::kOutputs, value);
-  }
-  if (output.compute_seconds != 0) {
-    writer.Double(reply_field::kComputeSeconds, output.compute_seconds);
-  }
-  if (output.wait_seconds != 0) writer.Double(reply_field::kWaitSeconds, output.wait_seconds);
+  StepMessage message;
+  message.Encode(reply);
+  Join(message, bytes);
 }
 
 absl::Status DecodeStepReply(absl::Span<const uint8_t> bytes, const WireLimits& limits,

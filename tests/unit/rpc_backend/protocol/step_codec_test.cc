@@ -132,6 +132,32 @@ TEST(StepCodec, ReusedObjects_KeepNothingOfTheStepBefore) {
   EXPECT_OK(reply.status);
 }
 
+TEST(StepCodec, LargeInputsAndOutputs_AreSentFromWhereTheyLie) {
+  const std::vector<std::vector<uint8_t>> inputs = {
+      std::vector<uint8_t>(2000, 1), {1, 2}, std::vector<uint8_t>(3000, 2)};
+  const StepRequest request = SampleStepRequest(inputs);
+  StepMessage message;
+  for (int round = 0; round < 2; ++round) {
+    message.Encode(request);
+    ASSERT_EQ(message.parts().size(), 5u);
+    EXPECT_EQ(message.parts()[1].data(), inputs[0].data());
+    EXPECT_EQ(message.parts()[3].data(), inputs[2].data());
+    std::vector<uint8_t> joined;
+    for (const auto part : message.parts()) joined.insert(joined.end(), part.begin(), part.end());
+    EXPECT_EQ(joined, Encoded(request));
+  }
+  StepReply reply = SampleStepReply();
+  reply.output.wait_seconds = 0;
+  reply.output.compute_seconds = 0;
+  reply.output.outputs = {std::vector<uint8_t>(2000, 1)};
+  message.Encode(reply);
+  ASSERT_EQ(message.parts().size(), 2u);
+  EXPECT_EQ(message.parts()[1].data(), reply.output.outputs[0].data());
+  message.Encode(StepReply());
+  ASSERT_EQ(message.parts().size(), 1u);
+  EXPECT_TRUE(message.parts()[0].empty());
+}
+
 TEST(StepCodec, FieldsOfANewerVersion_AreSkipped) {
   std::vector<uint8_t> bytes = Encoded(SampleStepRequest(Inputs()));
   const std::string extra = "\xD2\x02\x03new";  // field 42

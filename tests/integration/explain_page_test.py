@@ -174,7 +174,10 @@ class ExplainPage(unittest.TestCase):
         self.choose("experts", "--cpu-moe")
         self.browser.press("d")
         self.assertNotEqual(self.browser.evaluate(bar), before)
-        self.assertIn("mul_mat_id", self.browser.evaluate("document.getElementById('remarks').textContent"))
+        remarks = "document.getElementById('remarks').textContent"
+        self.assertNotIn("host memory", self.browser.evaluate(remarks))
+        self.choose("KV offload", "off")
+        self.assertIn("host memory", self.browser.evaluate(remarks))
         self.assertIn("against given", self.browser.evaluate("document.getElementById('figures').textContent"))
         self.check_nothing_failed()
 

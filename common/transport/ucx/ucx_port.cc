@@ -21,6 +21,11 @@ using std::chrono::milliseconds;
 
 // How long a driver polls before it sleeps. Longer costs others their processor.
 constexpr microseconds kPollTime{50};
+// A yield that takes longer gave the processor to somebody who computes: then waits sleep at once,
+// since a sleeper is woken before such a task's time is over and one that yields is not. After so
+// many waits polling is tried again.
+constexpr microseconds kCrowdedYield{100};
+constexpr int kWaitsWithoutPolling = 256;
 // How long it sleeps at most: while UCX has unfinished sends, some transports give no event when
 // they can go on; and otherwise only as a guard.
 constexpr milliseconds kSleepWhileSending{1};
@@ -106,16 +111,23 @@ bool UcxPort::Await(Inbox::Waiter& waiter, Clock::TimePoint deadline,
 
 void UcxPort::Drive(Clock::TimePoint deadline, absl::FunctionRef<bool()> done) {
   Clock::TimePoint start = clock_.Now();
+  bool polls = waits_without_polling_ == 0;
+  if (!polls) --waits_without_polling_;
   while (true) {
     const bool any = ProgressWorkers();
     if (done()) return;
     const Clock::TimePoint now = clock_.Now();
     if (now >= deadline) return;
     if (any) start = now;
-    if (now - start < kPollTime) {
+    if (polls && now - start < kPollTime) {
       mutex_.Unlock();
       sched_yield();
+      const bool crowded = clock_.Now() - now > kCrowdedYield;
       mutex_.Lock();
+      if (crowded) {
+        polls = false;
+        waits_without_polling_ = kWaitsWithoutPolling;
+      }
       continue;
     }
     // Nothing can arrive between a successful arming and the sleep without an event; what others

@@ -12,6 +12,7 @@
 #include "common/digest/sha256.h"
 #include "rpc_backend/client/remote_buffer.h"
 #include "rpc_backend/client/remote_device.h"
+#include "rpc_backend/client/weight_stream.h"
 #include "rpc_backend/client/worker_connection.h"
 #include "rpc_backend/protocol/manifest_codec.h"
 
@@ -95,9 +96,8 @@ class Loader {
   // The buffers that the handles name; of weights in one, the largest end is its size.
   absl::Status MakeBuffers(const proto::LoadWeightsReply& reply);
   absl::Status SendWeight(const RemoteWeightItem& item, WorkerConnection::Call& call,
-                          grpc::ClientWriter<proto::WeightChunk>& writer);
-  absl::Status SendChunk(WorkerConnection::Call& call,
-                         grpc::ClientWriter<proto::WeightChunk>& writer);
+                          WeightStream& stream);
+  absl::Status SendChunk(WorkerConnection::Call& call, WeightStream& stream);
 
   RemoteWorker& worker_;
   WorkerConnection& connection_;
@@ -196,20 +196,16 @@ absl::Status Loader::Stream() {
   };
   if (std::none_of(result_.weights.begin(), result_.weights.end(), open)) return absl::OkStatus();
   WorkerConnection::Call call(connection_, options_.cancel);
-  proto::SendWeightsReply reply;
-  const auto writer = connection_.stub().SendWeights(&call.context(), &reply);
+  WeightStream stream(connection_.stub(), call.context());
   chunk_.set_session(connection_.session());
   absl::Status sent;
   for (size_t i = 0; i < items_.size() && sent.ok(); ++i) {
-    if (open(result_.weights[i])) sent = SendWeight(items_[i], call, *writer);
+    if (open(result_.weights[i])) sent = SendWeight(items_[i], call, stream);
   }
   // ABORTED: the stream is broken, and its status says why.
-  if (sent.ok()) {
-    writer->WritesDone();
-  } else if (!absl::IsAborted(sent)) {
-    call.context().TryCancel();
-  }
-  const absl::Status finished = call.Result(kSendVerb, writer->Finish());
+  if (!sent.ok() && !absl::IsAborted(sent)) call.context().TryCancel();
+  const absl::Status finished = call.Result(kSendVerb, stream.Finish());
+  const proto::SendWeightsReply& reply = stream.reply();
   if (!sent.ok() && !absl::IsAborted(sent)) return sent;
   RETURN_IF_ERROR(finished);
   RETURN_IF_ERROR(connection_.CheckReply(kSendVerb, reply));
@@ -220,12 +216,11 @@ absl::Status Loader::Stream() {
   return absl::OkStatus();
 }
 
-absl::Status Loader::SendChunk(WorkerConnection::Call& call,
-                               grpc::ClientWriter<proto::WeightChunk>& writer) {
+absl::Status Loader::SendChunk(WorkerConnection::Call& call, WeightStream& stream) {
   if (Cancelled()) {
     return connection_.Error(absl::StatusCode::kCancelled, kSendVerb, "cancelled");
   }
-  if (!writer.Write(chunk_)) return absl::AbortedError("the stream is broken");
+  if (!stream.Write(chunk_)) return absl::AbortedError("the stream is broken");
   call.Moved();
   chunk_.clear_session();
   result_.bytes_streamed += static_cast<int64_t>(chunk_.data().size());
@@ -233,7 +228,7 @@ absl::Status Loader::SendChunk(WorkerConnection::Call& call,
 }
 
 absl::Status Loader::SendWeight(const RemoteWeightItem& item, WorkerConnection::Call& call,
-                                grpc::ClientWriter<proto::WeightChunk>& writer) {
+                                WeightStream& stream) {
   const int64_t content = ContentBytes(item);
   const int64_t chunk_bytes = connection_.limits().chunk_bytes;
   Sha256 digest;
@@ -255,7 +250,7 @@ absl::Status Loader::SendWeight(const RemoteWeightItem& item, WorkerConnection::
       done += piece;
       offset += piece;
       if (offset == content) chunk_.set_digest(digest.Finish().Raw());
-      RETURN_IF_ERROR(SendChunk(call, writer));
+      RETURN_IF_ERROR(SendChunk(call, stream));
       Report(done_ + piece);
     }
   }
@@ -263,7 +258,7 @@ absl::Status Loader::SendWeight(const RemoteWeightItem& item, WorkerConnection::
   chunk_.set_offset(0);
   chunk_.clear_data();
   chunk_.set_digest(digest.Finish().Raw());
-  return SendChunk(call, writer);
+  return SendChunk(call, stream);
 }
 
 }  // namespace

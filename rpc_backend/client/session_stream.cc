@@ -133,7 +133,11 @@ void SessionStream::OnReadDone(bool ok) {
       changed_.NotifyAll();
     }
   }
-  if (!ok) return;
+  if (!ok) {
+    // A reply that is no message ends only this side: OnDone would not come.
+    context_.TryCancel();
+    return;
+  }
   if (why.empty()) {
     StartRead(&reply_);
     return;

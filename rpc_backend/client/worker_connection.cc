@@ -109,7 +109,10 @@ absl::Status WorkerConnection::Call::Result(std::string_view verb, const grpc::S
                              absl::StrCat("did not finish in ", SecondsText(timeout_)));
   }
   const absl::Status clean = StatusFromWire(status.error_code(), status.error_message());
-  return connection_.Error(clean.code(), verb, StdView(clean.message()));
+  // What gRPC says of a call that the worker does not know, and of a reply that is no message.
+  const bool unusable = absl::IsUnimplemented(clean);
+  return connection_.Error(unusable ? absl::StatusCode::kInternal : clean.code(), verb,
+                           StdView(clean.message()));
 }
 
 // --- WorkerConnection ---

@@ -48,6 +48,7 @@ void ClientDataStream::OnReadDone(bool ok) {
   } else if (!ok) {
     // From here on nothing may be outstanding that keeps OnDone away, which says why.
     core_->StopWriting(peer_, *this);
+    context_.TryCancel();  // what was no message ends only this side
   }
 }
 

@@ -62,7 +62,8 @@ absl::Status LocalSession::OpenDevices(const ModelFlags& flags) {
   }
   ASSIGN_OR_RETURN(local_, OpenLocalDevices(options));
   placed_.devices.insert(placed_.devices.end(), local_.devices.begin(), local_.devices.end());
-  RETURN_IF_ERROR(PlaceOnDevices(flags));
+  const absl::Status status = PlaceOnDevices(flags);
+  RETURN_IF_ERROR(fleet_ == nullptr ? status : fleet_->Explain(status));
   return OpenProcesses();
 }
 
@@ -155,6 +156,9 @@ absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlag
   absl::StatusOr<std::unique_ptr<ModelRunner>> runner =
       ModelRunner::Create(*session->model_, session->placed_, *session->group_, clock, options);
   bar.Finish();
+  if (session->fleet_ != nullptr) {
+    RETURN_IF_ERROR(session->fleet_->Explain(runner.status()));
+  }
   RETURN_IF_ERROR(runner.status());
   session->runner_ = *std::move(runner);
   return session;

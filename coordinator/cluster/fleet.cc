@@ -123,4 +123,15 @@ absl::Status Fleet::lost() const {
   return absl::OkStatus();
 }
 
+absl::Status Fleet::Explain(const absl::Status& error) const {
+  if (error.ok()) return error;
+  RETURN_IF_ERROR(lost());
+  for (const std::unique_ptr<RemoteWorker>& worker : workers_) {
+    for (const RemoteDevice* device : worker->remote_devices()) {
+      RETURN_IF_ERROR(device->query_failure());
+    }
+  }
+  return error;
+}
+
 }  // namespace weft

@@ -69,5 +69,6 @@ absl::StatusOr<std::unique_ptr<Backend>> RemoteDevice::OpenBackend(BackendOption
 }
 
 int64_t RemoteDevice::queries() const { return support_->queries(); }
+absl::Status RemoteDevice::query_failure() const { return support_->failure(); }
 
 }  // namespace weft

@@ -51,6 +51,8 @@ class RemoteDevice final : public Device {
   const WorkerDevice& info() const { return info_; }
   // Questions that were sent so far.
   int64_t queries() const;
+  // Why the last question has no answer, so that the device seems to support nothing; else OK.
+  absl::Status query_failure() const;
 
  private:
   const std::shared_ptr<WorkerConnection> connection_;

@@ -120,6 +120,11 @@ absl::StatusOr<std::vector<NodeSupport>> SupportCache::Ask(const Graph& graph,
   return answers;
 }
 
+absl::Status SupportCache::failure() const {
+  MutexLock lock(asking_);
+  return failure_;
+}
+
 int64_t SupportCache::queries() const {
   MutexLock lock(mutex_);
   return queries_;

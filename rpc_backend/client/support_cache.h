@@ -37,6 +37,8 @@ class SupportCache {
   // question is not repeated for a second: its error is the answer. Errors name the worker.
   absl::StatusOr<NodeSupport> Find(const Graph& graph, NodeId id);
   int64_t queries() const;
+  // Of the last question; OK if it was answered, or none was asked.
+  absl::Status failure() const;
 
   // Equal for nodes that are of one kind. For tests.
   static std::string Signature(const Graph& graph, NodeId id);
@@ -53,7 +55,7 @@ class SupportCache {
   const std::shared_ptr<WorkerConnection> connection_;
   const int32_t device_;
   const std::string device_name_;
-  Mutex asking_;
+  mutable Mutex asking_;
   absl::Status failure_ ABSL_GUARDED_BY(asking_);  // of the last question
   Clock::TimePoint failed_at_ ABSL_GUARDED_BY(asking_);
   mutable Mutex mutex_;

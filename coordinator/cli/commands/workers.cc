@@ -100,7 +100,12 @@ absl::Status Run(const WorkersFlags& flags, CommandContext& context) {
   ASSIGN_OR_RETURN(const FleetOptions options, ParseFleetFlags(flags.fleet, flags.threads, ""));
   ASSIGN_OR_RETURN(const std::unique_ptr<Fleet> fleet, Fleet::Open(options, context.logger));
   const FleetReport report = ReportFleet(*fleet, !flags.no_links);
-  return Print(flags.json ? ReportJson(report).dump(2) + "\n" : ReportText(report));
+  RETURN_IF_ERROR(Print(flags.json ? ReportJson(report).dump(2) + "\n" : ReportText(report)));
+  RETURN_IF_ERROR(fleet->lost());
+  for (const LinkReport& link : report.links) {
+    if (!link.error.empty()) return absl::InternalError(link.error);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

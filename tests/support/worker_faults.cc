@@ -1,0 +1,205 @@
+#include "tests/support/worker_faults.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/server_builder_plugin.h>
+#include <grpcpp/support/server_interceptor.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/absl_view.h"
+#include "proto/worker.grpc.pb.h"
+#include "rpc_backend/protocol/message_kinds.h"
+
+namespace weft {
+namespace {
+
+using grpc::experimental::InterceptionHookPoints;
+using grpc::experimental::InterceptorBatchMethods;
+
+enum class Action { kKill, kStop, kError, kGarbage, kCount };
+
+constexpr std::pair<std::string_view, Action> kActions[] = {{"kill", Action::kKill},
+                                                            {"stop", Action::kStop},
+                                                            {"error", Action::kError},
+                                                            {"garbage", Action::kGarbage},
+                                                            {"count", Action::kCount}};
+constexpr std::pair<std::string_view, MessageKind> kKinds[] = {{"kExecute", MessageKind::kExecute},
+                                                               {"kReply", MessageKind::kReply},
+                                                               {"kCancel", MessageKind::kCancel},
+                                                               {"kEdge", MessageKind::kEdge},
+                                                               {"kProbe", MessageKind::kProbe}};
+
+struct Fault {
+  std::string verb;
+  std::string action_name;
+  Action action = Action::kCount;
+  int64_t count = 1;
+  bool of_data = false;  // `kind` instead of the rpc `verb`
+  uint32_t kind = 0;
+  std::atomic<int64_t> seen = 0;
+};
+
+// Servers' threads read it from the moment when it is set.
+Fault* planted = nullptr;
+
+// A message that carries one of the planted kind, not the greeting of a stream.
+bool IsOfKind(const proto::DataMessage& message) {
+  const bool begins = message.action() == proto::DATA_MESSAGE && !message.payload().empty();
+  const bool announced = message.action() == proto::DATA_ANNOUNCE;
+  const bool cancel = planted->kind == static_cast<uint32_t>(MessageKind::kCancel);
+  return message.token().empty() && message.kind() == planted->kind &&
+         (begins || announced || cancel);
+}
+
+bool IsOfKind(const grpc::ByteBuffer& bytes) {
+  std::vector<grpc::Slice> slices;
+  if (!bytes.Dump(&slices).ok()) return false;
+  std::string flat;
+  for (const grpc::Slice& slice : slices) {
+    flat.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  proto::DataMessage message;
+  return message.ParseFromString(flat) && IsOfKind(message);
+}
+
+// One call in progress.
+class FaultInterceptor final : public grpc::experimental::Interceptor {
+ public:
+  void Intercept(InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) {
+      OnReceived(methods->GetRecvMessage());
+    }
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE)) {
+      grpc::ByteBuffer* const bytes = methods->GetSerializedSendMessage();
+      if (bytes != nullptr) OnSend(*bytes);
+    }
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) && fail_) {
+      methods->ModifySendStatus(
+          grpc::Status(grpc::StatusCode::INTERNAL, "a fault that a test planted"));
+    }
+    methods->Proceed();
+  }
+
+ private:
+  void OnReceived(const void* message) {
+    if (message == nullptr) return;
+    if (planted->of_data && !IsOfKind(*static_cast<const proto::DataMessage*>(message))) return;
+    Strike();
+  }
+
+  void OnSend(grpc::ByteBuffer& bytes) {
+    if (planted->of_data && IsOfKind(bytes)) Strike();
+    if (!garble_) return;
+    garble_ = false;
+    const grpc::Slice garbage(std::string(64, '\xff'));
+    bytes = grpc::ByteBuffer(&garbage, 1);
+  }
+
+  void Strike() {
+    if (++planted->seen != planted->count) return;
+    const std::string line =
+        absl::StrCat("fault: ", planted->verb, " ", planted->action_name, "\n");
+    if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
+    switch (planted->action) {
+      case Action::kKill:
+        raise(SIGKILL);
+        break;
+      case Action::kStop:
+        raise(SIGSTOP);  // to this thread: it goes no further
+        break;
+      case Action::kError:
+        fail_ = true;
+        break;
+      case Action::kGarbage:
+        garble_ = true;
+        break;
+      case Action::kCount:
+        break;
+    }
+  }
+
+  bool fail_ = false;
+  bool garble_ = false;
+};
+
+class PassingInterceptor final : public grpc::experimental::Interceptor {
+ public:
+  void Intercept(InterceptorBatchMethods* methods) override { methods->Proceed(); }
+};
+
+class FaultFactory final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* info) override {
+    const std::string verb = planted->of_data ? "WorkerData/Messages" : planted->verb;
+    const std::vector<std::string> path = absl::StrSplit(info->method(), '/');
+    const bool meant = path.back() == verb || absl::StrCat("WorkerData/", path.back()) == verb;
+    // gRPC owns it.
+    if (meant) return std::make_unique<FaultInterceptor>().release();
+    return std::make_unique<PassingInterceptor>().release();
+  }
+};
+
+class FaultPlugin final : public grpc::ServerBuilderPlugin {
+ public:
+  std::string name() override { return "weft_worker_faults"; }
+  void UpdateServerBuilder(grpc::ServerBuilder* builder) override {
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
+    factories.push_back(std::make_unique<FaultFactory>());
+    builder->experimental().SetInterceptorCreators(std::move(factories));
+  }
+  void InitServer(grpc::ServerInitializer*) override {}
+  void Finish(grpc::ServerInitializer*) override {}
+  void ChangeArguments(const std::string&, void*) override {}
+};
+
+bool IsRpc(const std::string& verb) {
+  for (const auto* service : {"weft.proto.Worker", "weft.proto.WorkerData"}) {
+    const auto* found =
+        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
+    if (found != nullptr && found->FindMethodByName(verb) != nullptr) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::Status PlantFault(std::string_view text) {
+  const std::vector<std::string> parts = absl::StrSplit(AbslView(text), ':');
+  auto fault = std::make_unique<Fault>();
+  fault->verb = parts[0];
+  for (const auto& [name, kind] : kKinds) {
+    if (parts[0] != name) continue;
+    fault->of_data = true;
+    fault->kind = static_cast<uint32_t>(kind);
+  }
+  bool known = false;
+  for (const auto& [name, action] : kActions) {
+    if (parts.size() < 2 || parts[1] != name) continue;
+    fault->action_name = parts[1];
+    fault->action = action;
+    known = true;
+  }
+  const bool counted =
+      parts.size() < 3 || (absl::SimpleAtoi(parts[2], &fault->count) && fault->count > 0);
+  if (!known || !counted || parts.size() > 3 || (!fault->of_data && !IsRpc(fault->verb))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--fault ", AbslView(text), ": want VERB:kill|stop|error|garbage|count[:N]"));
+  }
+  planted = fault.release();
+  grpc::ServerBuilder::InternalAddPluginFactory([]() -> std::unique_ptr<grpc::ServerBuilderPlugin> {
+    return std::make_unique<FaultPlugin>();
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -50,8 +50,12 @@ absl::StatusOr<std::unique_ptr<LocalProgramHost>> LocalProgramHost::Create(
 
 LocalProgramHost::~LocalProgramHost() {
   // Threads first, then what they read, then the backends that made executables and events.
-  if (executor_ != nullptr) executor_->Stop();
+  Stop();
   instances_.clear();
+}
+
+void LocalProgramHost::Stop() {
+  if (executor_ != nullptr) executor_->Stop();
 }
 
 absl::StatusOr<ProgramId> LocalProgramHost::Install(Program program) {

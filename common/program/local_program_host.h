@@ -62,6 +62,10 @@ class LocalProgramHost final : public ProgramHost {
   // that binds it.
   void InvalidateBuffer(const Buffer* buffer);
 
+  // As the destructor does first: for owners whose on_finished uses this host. Only destruction may
+  // follow.
+  void Stop();
+
   HostCounters counters() override;
 
  private:

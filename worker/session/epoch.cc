@@ -46,6 +46,8 @@ Epoch::~Epoch() {
   stop_.store(true);
   if (port_ != nullptr) port_->Abort(absl::CancelledError("the epoch has ended"));
   if (thread_.joinable()) thread_.join();
+  // Steps that end now still come to Reply, which needs the host: reset() alone would hide it.
+  if (host_ != nullptr) host_->Stop();
   host_.reset();
 }
 

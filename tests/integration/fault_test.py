@@ -34,7 +34,10 @@ COMMANDS = {
     "eval": ["eval", "-m", MODEL, "--tokens", "1,2,3,4,5", "--greedy", "8", "-t", "1"],
     "send": ["eval", "-m", MODEL, "--tokens", "1,2,3,4,5", "--greedy", "8", "-t", "1", "--send-weights"],
     "run": ["run", "-m", DEMO, "-p", "ROMEO:", "-n", "24", "--temp", "0", "-t", "1"],
+    "heavy": ["run", "-m", DEMO, "-p", "ROMEO:", "-n", "24", "--temp", "0", "-t", "1", "--send-weights"],
     "workers": ["workers"],
+    # Long enough for many pings.
+    "long": ["run", "-m", DEMO, "-p", "ROMEO:", "-n", "100000", "-c", "30000", "--ignore-eos", "-t", "1"],
 }
 
 KILL, STOP, ERROR, GARBAGE = "kill", "stop", "error", "garbage"
@@ -55,7 +58,7 @@ class Row:
 
 ROWS = {
     "Hello": Row("eval"),
-    # The 2nd message is a ping. A stream that goes on has no status to be wrong.
+    # Its later messages are pings. A stream that goes on has no status to be wrong.
     "Session": Row("eval", (KILL, STOP, GARBAGE)),
     "OpenEpoch": Row("eval"),
     "ConnectPeers": Row("eval"),
@@ -101,6 +104,7 @@ class Case:
     action: str
     count: int
     faulty: int
+    command: str = ""  # instead of the row's
 
     def __str__(self):
         return f"{self.verb}:{self.action}:{self.count} at worker {self.faulty}"
@@ -112,14 +116,14 @@ def cases():
         for action in row.actions:
             for count in row.counts:
                 made.append(Case(verb, action, count, row.faulty))
-    return made
+    return made + [Case("Session", action, 2, 1, "long") for action in (KILL, STOP, GARBAGE)]
 
 
 def nightly_cases():
     made = [Case("kExecute", action, count, faulty)
             for action in (KILL, STOP) for count in range(1, 21) for faulty in (0, 1)]
-    made += [Case("Session", action, count, faulty)
-             for action in (KILL, STOP, GARBAGE) for count in (1, 2) for faulty in (0, 1)]
+    made += [Case("Session", action, count, faulty, "long")
+             for action in (KILL, STOP, GARBAGE) for count in (2, 3) for faulty in (0, 1)]
     made += [Case(verb, action, count, 1 - row.faulty) for verb, row in ROWS.items() for action in row.actions
              for count in row.counts if verb not in ("ConnectPeers", "kEdge", "AllocateBuffer") and row.command != "call"]
     return made
@@ -131,9 +135,10 @@ def weft(*arguments, program=BIN / "weft", timeout=BOUND_S + 60):
 
 
 def command_of(row, case, addresses):
-    if row.command == "call":
+    command = case.command or row.command
+    if command == "call":
         return weft(addresses[case.faulty], case.verb, program=TESTS / "weft-call-worker")
-    return weft(*COMMANDS[row.command], "--transport", "grpc", "--worker-timeout", LOSS_S, "--workers",
+    return weft(*COMMANDS[command], "--transport", "grpc", "--worker-timeout", LOSS_S, "--workers",
                 ",".join(addresses))
 
 

@@ -38,7 +38,7 @@ struct FleetProgram {
 };
 
 // A program for each of `hosts`, which are different: the process at position p holds the devices
-// whose host it is, and has the peer number p. A tensor goes once to each memory that reads it.
+// whose host it is, and has the peer number p. A tensor goes once to each host that reads it.
 // Errors: INVALID_ARGUMENT for a device with work on none of the hosts, for a node that reads
 // memory of another host, and for a weight that would be copied from host to host, by name.
 absl::StatusOr<FleetProgram> CompileFleet(const PlanContext& context, const ExecutionPlan& plan,

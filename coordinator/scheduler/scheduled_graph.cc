@@ -92,6 +92,20 @@ class Rewriter {
     }
   }
 
+  // The tensor itself or, where that is on another machine, the replica that a device of this one
+  // has: what crosses the network crosses once.
+  NodeId NearestOf(NodeId source, int32_t device) {
+    const NodeId original = Original(source);
+    if (context_.SameHost(result_.devices[Index(original)], device)) return original;
+    for (int32_t d = 0; d < context_.device_count(); ++d) {
+      // Its own is being made, or is not to be used again.
+      if (d == context_.MemoryOf(device) || !context_.SameHost(d, device)) continue;
+      const auto known = replicas_.find({source, d});
+      if (known != replicas_.end()) return known->second;
+    }
+    return original;
+  }
+
   void EmitReplica(const Replica& replica) {
     const NodeId source = replica.source;
     NodeId& at = replicas_[{source, context_.MemoryOf(replica.device)}];
@@ -102,7 +116,8 @@ class Rewriter {
     Node node;
     node.op = Op::kCopy;
     node.attributes = CopyAttributes{graph_.layout(source).dtype};
-    node.sources = {Original(source)};
+    node.sources = {replica.kind == ReplicaKind::kTensor ? NearestOf(source, replica.device)
+                                                         : Original(source)};
     node.layout = *PackedLayout(graph_.layout(source).dtype, graph_.layout(source).ne);
     node.layer = graph_.node(source).layer;
     node.name = ReplicaName(source, replica.device);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -254,6 +255,19 @@ bool CopiesWeights(const PlanContext& context, const ExecutionPlan& plan) {
   return false;
 }
 
+// Each tensor goes to a machine once, unless replicas are not to be used again.
+void CheckCrossings(const PlanContext& context, const ExecutionPlan& plan) {
+  std::set<std::pair<NodeId, int32_t>> seen;
+  for (const ScheduledSplit& split : plan.scheduled.splits) {
+    for (const ScheduledCopy& copy : split.copies) {
+      const NodeId source = plan.scheduled.graph.node(copy.node).sources[0];
+      if (context.SameHost(plan.scheduled.devices[Index(source)], split.device)) continue;
+      EXPECT_TRUE(seen.emplace(source, context.HostIndex(split.device)).second)
+          << NodeText(plan.scheduled.graph, source);
+    }
+  }
+}
+
 // What a fleet of one host runs is the plan's own program.
 void CheckFleetOfOne(const PlanContext& context, const ExecutionPlan& plan,
                      const Program& program) {
@@ -333,6 +347,7 @@ void CheckPlanAgainstOracle(Random& random, const PlanInput& input, int steps,
     return;
   }
   ASSERT_OK(fleet);
+  if (context.Enabled(Rule::kReuseReplica)) CheckCrossings(context, plan);
   ++statistics.fleets;
   statistics.edges += static_cast<int64_t>(fleet->edges.size());
   Run apart(random, context, plan, program);

@@ -40,6 +40,16 @@ RunnerOptions Options(int64_t ubatch, int64_t sequences = 1) {
 // A golden model with equal shares of its layers on workers "w0", "w1", ... and a coordinator
 // without any.
 class Fleet {
+ private:
+  // Outlive what runs on them.
+  std::unique_ptr<GgufFile> file_;
+  std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<CpuDevice>> cpus_;
+  std::vector<std::unique_ptr<FakeDevice>> fakes_;
+  std::vector<Device*> devices_;
+  std::vector<std::string> hosts_;
+  SystemClock clock_;
+
  public:
   using Hook = std::function<absl::Status(const Graph&, NodeId)>;
 
@@ -153,14 +163,6 @@ class Fleet {
     ASSIGN_OR_RETURN(processes.emplace_back(), LocalProgramHost::Create(std::move(options)));
     return absl::OkStatus();
   }
-
-  std::unique_ptr<GgufFile> file_;
-  std::unique_ptr<Model> model_;
-  std::vector<std::unique_ptr<CpuDevice>> cpus_;
-  std::vector<std::unique_ptr<FakeDevice>> fakes_;
-  std::vector<Device*> devices_;
-  std::vector<std::string> hosts_;
-  SystemClock clock_;
 };
 
 // From each worker one message per step to the next, and no others.

@@ -95,10 +95,9 @@ absl::Status Configure(ucp_config_t* config, UcxMode mode, const std::string& tr
   }
   if (mode == UcxMode::kLocal && Setting(config, "RNDV_SCHEME") == "auto") {
     // The receiver reads, so that nobody writes into a process that has given up waiting.
-    RETURN_IF_ERROR(Set(config, "RNDV_SCHEME", "get_zcopy"));
+    return Set(config, "RNDV_SCHEME", "get_zcopy");
   }
-  // A restarted process may listen where the last one did.
-  return Set(config, "REUSEADDR", "y");
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -86,6 +86,8 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
   void Nudge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeDriver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Admits(const Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The other side, which connected, has heard the welcome.
+  void Confirmed(UcxConnection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Called by the workers, so with the mutex held.
   void OnHello(UcxConnection& connection, absl::Span<const uint8_t> bytes) override

@@ -99,30 +99,46 @@ bool UcxPort::Admits(const Hello& hello) {
          !links_.contains(hello.from) && inbox_.aborted().ok();
 }
 
+// A hello is answered, and the answer confirmed: so this side never takes for a peer what the other
+// side has given up.
 void UcxPort::OnHello(UcxConnection& connection, absl::Span<const uint8_t> bytes) {
-  if (!connection.accepted || connection.peer >= 0) return;
+  if (!connection.accepted || connection.peer >= 0 || connection.candidate >= 0) return;
   const std::optional<Hello> hello = DecodeHello(bytes);
   const bool welcome = hello.has_value() && Admits(*hello);
-  const auto answer = EncodeAnswer(welcome ? Answer::kWelcome : Answer::kRefused);
+  if (welcome) connection.candidate = hello->from;
   // Where it is refused the other side hangs up; if it does not, it stays a stranger, of whom there
   // are few.
-  if (!connection.worker->SendControl(connection, kAnswerMessage, answer).ok() || !welcome) return;
-  connection.peer = hello->from;
-  Link& link = links_[hello->from];
+  const auto answer = EncodeAnswer(welcome ? Answer::kWelcome : Answer::kRefused);
+  (void)connection.worker->SendControl(connection, kAnswerMessage, answer);
+}
+
+void UcxPort::Confirmed(UcxConnection& connection) {
+  const int32_t peer = connection.candidate;
+  if (connection.peer >= 0 || peer < 0 || links_.contains(peer)) return;
+  connection.peer = peer;
+  Link& link = links_[peer];
   link.connection = &connection;
   link.answered = true;
-  inbox_.ConnectPeer(hello->from, UcxWorker::TransportNames(connection));
+  inbox_.ConnectPeer(peer, UcxWorker::TransportNames(connection));
 }
 
 void UcxPort::OnAnswer(UcxConnection& connection, absl::Span<const uint8_t> bytes) {
-  const auto link = links_.find(connection.peer);
-  if (connection.accepted || link == links_.end() || link->second.answered) return;
   const std::optional<Answer> answer = DecodeAnswer(bytes);
-  if (answer == Answer::kWelcome) {
+  if (connection.accepted) {
+    if (answer == Answer::kWelcome) Confirmed(connection);
+    return;
+  }
+  const auto link = links_.find(connection.peer);
+  if (link == links_.end() || link->second.connection != &connection || link->second.answered) {
+    return;
+  }
+  if (answer != Answer::kWelcome) {
+    link->second.failed = absl::UnavailableError("it refused the connection");
+  } else if (connection.worker
+                 ->SendControl(connection, kAnswerMessage, EncodeAnswer(Answer::kWelcome))
+                 .ok()) {
     link->second.answered = true;
     inbox_.ConnectPeer(connection.peer, UcxWorker::TransportNames(connection));
-  } else {
-    link->second.failed = absl::UnavailableError("it refused the connection");
   }
   inbox_.WakeAll();
 }

@@ -23,7 +23,8 @@ struct UcxTransportOptions {
   // What others shall connect to; needed where bind_host is 0.0.0.0 or ::. Empty: bind_host.
   std::string announce_host;
   // Each port takes the first free one of [first_port, first_port + port_count) for other machines;
-  // 0: any.
+  // 0: any. After a restart the system may keep a number busy for a minute, unless
+  // UCX_TCP_CM_REUSEADDR=y is in the environment: UCX takes that setting from nowhere else.
   uint16_t first_port = 0;
   uint16_t port_count = 1;
   // As UCX_TLS, and in its place; empty: the environment's, else "posix,cma,self,tcp" within a

@@ -14,7 +14,7 @@ namespace weft {
 
 // Active message ids.
 inline constexpr unsigned kHelloMessage = 17;   // the first from whoever connects; a Hello
-inline constexpr unsigned kAnswerMessage = 18;  // to a hello; an Answer
+inline constexpr unsigned kAnswerMessage = 18;  // to a hello, and to a welcome; an Answer
 inline constexpr unsigned kDataMessage = 19;    // header: a MessageHeader; data: the payload
 
 struct Hello {

@@ -21,6 +21,9 @@ namespace {
 
 // Connections that were accepted and have not proved who they are; more push out the oldest.
 constexpr int64_t kMaxStrangers = 64;
+// Those of this machine cannot be pushed out, for want of a way to close them; beyond so many none
+// comes in.
+constexpr int64_t kMaxLocalStrangers = 4096;
 // Calls of ucp_worker_progress in one Progress.
 constexpr int kProgressRounds = 64;
 // How long the end of a worker waits for UCX to let go of its connections.
@@ -103,9 +106,8 @@ UcxWorker::~UcxWorker() {
   }
   deferred_.clear();
   if (listener_ != nullptr) ucp_listener_destroy(listener_);
-  if (mode() == UcxMode::kRemote && !CloseAll()) {
-    // UCX would end the process if its worker were destroyed now. What it may still touch is left
-    // to it.
+  if (MustNotDestroy()) {
+    // What UCX may still touch is left to it.
     for (auto& send : sends_) (void)send.release();
     for (auto& fetch : fetches_) (void)fetch.release();
     (void)absl::WrapUnique(new std::shared_ptr<UcxContext>(context_)).release();
@@ -116,14 +118,21 @@ UcxWorker::~UcxWorker() {
   ucp_worker_destroy(worker_);
 }
 
-bool UcxWorker::CloseAll() {
+bool UcxWorker::MustNotDestroy() {
+  if (mode() == UcxMode::kLocal) {
+    // Messages that wait for a connection to be made.
+    return std::any_of(sends_.begin(), sends_.end(), [](const auto& send) {
+      return send->connection != nullptr && !send->connection->heard && !send->connection->failed;
+    });
+  }
+  // Large messages on their way, until their connections have been closed by force.
   while (!connections_.empty()) Close(*connections_.front());
   const SystemClock clock;
   const Clock::TimePoint deadline = clock.Now() + kCloseTime;
   while (closes_pending_ > 0 && clock.Now() < deadline) {
     if (ucp_worker_progress(worker_) == 0) sched_yield();
   }
-  return closes_pending_ == 0;
+  return closes_pending_ > 0;
 }
 
 bool UcxWorker::Progress() {
@@ -150,9 +159,6 @@ bool UcxWorker::Report() {
     switch (deferred.what) {
       case Deferred::What::kHello:
         events_.OnHello(*deferred.connection, deferred.bytes);
-        break;
-      case Deferred::What::kAnswer:
-        events_.OnAnswer(*deferred.connection, deferred.bytes);
         break;
       case Deferred::What::kLost:
         events_.OnLost(*deferred.connection, deferred.status);
@@ -208,7 +214,7 @@ absl::StatusOr<UcxConnection*> UcxWorker::Connect(const SocketAddress& address) 
   return AddConnection(params);
 }
 
-void UcxWorker::LimitStrangers() {
+bool UcxWorker::LimitStrangers() {
   UcxConnection* oldest = nullptr;
   int64_t strangers = 0;
   for (const auto& connection : connections_) {
@@ -216,11 +222,17 @@ void UcxWorker::LimitStrangers() {
     if (oldest == nullptr) oldest = connection.get();
     ++strangers;
   }
-  if (strangers >= kMaxStrangers) Close(*oldest);
+  if (strangers < kMaxStrangers) return true;
+  if (mode() == UcxMode::kLocal) return strangers < kMaxLocalStrangers;
+  Close(*oldest);
+  return true;
 }
 
 void UcxWorker::Accept(ucp_conn_request_h request) {
-  LimitStrangers();
+  if (!LimitStrangers()) {
+    (void)ucp_listener_reject(listener_, request);
+    return;
+  }
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   params.conn_request = request;
@@ -230,6 +242,12 @@ void UcxWorker::Accept(ucp_conn_request_h request) {
 }
 
 void UcxWorker::Close(UcxConnection& connection) {
+  if (mode() == UcxMode::kLocal && !connection.heard && !connection.failed) {
+    // Closing it now would leave UCX with something that ends the process in ucp_worker_destroy. It
+    // is nobody's from now on.
+    connection.peer = -1;
+    return;
+  }
   for (const auto& send : sends_) {
     if (send->connection == &connection) send->connection = nullptr;
   }

@@ -27,13 +27,15 @@ namespace weft {
 
 class UcxWorker;
 
-// Made and owned by a UcxWorker; valid until Close, or the end of the worker.
+// Made and owned by a UcxWorker; valid until Close.
 struct UcxConnection {
   UcxWorker* worker = nullptr;
   ucp_ep_h endpoint = nullptr;
   bool accepted = false;       // the other side connected
+  bool heard = false;          // a message came over it, so UCX has finished connecting
   bool failed = false;         // UCX reported its end, once
-  int32_t peer = -1;           // for the port; -1 before it knows
+  int32_t peer = -1;           // for the port; -1 before both sides agreed
+  int32_t candidate = -1;      // who said hello and has not confirmed yet
   int64_t outgoing_bytes = 0;  // of sends that are not complete
 };
 
@@ -42,6 +44,7 @@ class UcxWorkerEvents {
  public:
   virtual ~UcxWorkerEvents() = default;
   virtual void OnHello(UcxConnection& connection, absl::Span<const uint8_t> hello) = 0;
+  // Called from inside UCX, so that messages behind it find what it says.
   virtual void OnAnswer(UcxConnection& connection, absl::Span<const uint8_t> answer) = 0;
   // A small message; called from inside UCX: only to store it.
   virtual void OnMessage(UcxConnection& connection, absl::Span<const uint8_t> header,
@@ -106,8 +109,9 @@ class UcxWorker {
   absl::Status Listen(const std::vector<SocketAddress>& listen_at);
   absl::Status SetHandler(unsigned id, ucp_am_recv_callback_t callback);
   void Accept(ucp_conn_request_h request);
-  // Makes room for one more connection from somebody who has not said who it is.
-  void LimitStrangers();
+  // Makes room for one more connection from somebody who has not said who it is; false if there is
+  // none.
+  bool LimitStrangers();
   absl::StatusOr<UcxConnection*> AddConnection(ucp_ep_params_t& params);
   absl::Status Post(std::unique_ptr<Outgoing> send, uint32_t flags);
   void Finish(Outgoing& send, ucs_status_t status);
@@ -125,8 +129,8 @@ class UcxWorker {
   static ucs_status_t OnDataMessage(void* self, const void* header, size_t header_bytes, void* data,
                                     size_t bytes, const ucp_am_recv_param_t* param);
   static void OnSendDone(void* request, ucs_status_t status, void* send);
-  // Ends every connection by force; false if UCX does not finish that.
-  bool CloseAll();
+  // Whether ucp_worker_destroy would end the process, for what is still on its way.
+  bool MustNotDestroy();
   static void OnCloseDone(void* request, ucs_status_t status, void* self);
   static void OnFlushDone(void* request, ucs_status_t status, void* self);
   static void OnFetchDone(void* request, ucs_status_t status, size_t bytes, void* fetch);

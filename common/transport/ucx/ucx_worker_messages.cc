@@ -80,7 +80,7 @@ void UcxWorker::Finish(Outgoing& send, ucs_status_t status) {
 
 void UcxWorker::StartFlush() {
   for (const auto& connection : connections_) {
-    if (connection->failed || connection->peer < 0) continue;
+    if (connection->failed || !connection->heard || connection->peer < 0) continue;
     ucp_request_param_t param = {};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
     param.cb.send = &OnFlushDone;
@@ -104,7 +104,9 @@ void UcxWorker::OnCloseDone(void* request, ucs_status_t /*status*/, void* self) 
 UcxConnection* UcxWorker::Find(const ucp_am_recv_param_t* param) {
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0) return nullptr;
   const auto found = by_endpoint_.find(param->reply_ep);
-  return found == by_endpoint_.end() ? nullptr : found->second;
+  if (found == by_endpoint_.end()) return nullptr;
+  found->second->heard = true;
+  return found->second;
 }
 
 ucs_status_t UcxWorker::OnControl(void* self, unsigned id, const void* header, size_t header_bytes,
@@ -112,11 +114,15 @@ ucs_status_t UcxWorker::OnControl(void* self, unsigned id, const void* header, s
   auto& worker = *static_cast<UcxWorker*>(self);
   UcxConnection* connection = worker.Find(param);
   if (connection == nullptr) return UCS_OK;
-  Deferred& deferred = worker.deferred_.emplace_back();
-  deferred.what = id == kHelloMessage ? Deferred::What::kHello : Deferred::What::kAnswer;
-  deferred.connection = connection;
   // Longer ones are no such message; one byte more is enough to see that.
   const absl::Span<const uint8_t> bytes = Bytes(header, std::min(header_bytes, kHelloBytes + 1));
+  if (id == kAnswerMessage) {
+    worker.events_.OnAnswer(*connection, bytes);
+    return UCS_OK;
+  }
+  Deferred& deferred = worker.deferred_.emplace_back();
+  deferred.what = Deferred::What::kHello;
+  deferred.connection = connection;
   deferred.bytes.assign(bytes.begin(), bytes.end());
   return UCS_OK;
 }

@@ -30,7 +30,7 @@ struct UcxWorker::Incoming {
 
 // Something to report or do when UCX has returned.
 struct UcxWorker::Deferred {
-  enum class What : uint8_t { kRequest, kHello, kAnswer, kLost };
+  enum class What : uint8_t { kRequest, kHello, kLost };
   What what = What::kRequest;
   ucp_conn_request_h request = nullptr;
   UcxConnection* connection = nullptr;  // null once that is closed

@@ -204,6 +204,19 @@ TEST_P(PortProcessTest, Connect_ChildIsStopped_DeadlineExceeded) {
   EXPECT_EQ(*child_->ReadLine(Late()), "OK");
 }
 
+TEST_P(PortProcessTest, Connect_ChildIsStopped_PortEndsQuietly) {
+  ASSERT_EQ(*child_->Ask("expect 3", Late()), "OK");
+  child_->Signal(SIGSTOP);
+  for (const bool try_twice : {false, true}) {
+    ASSERT_OK_AND_ASSIGN(auto other, transport_->NewPort({.own_number = 3, .limits = {}}));
+    for (int i = 0; i < (try_twice ? 2 : 1); ++i) {
+      EXPECT_THAT(other->Connect(ChildPeer(), address_, Soon()),
+                  StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("peer 1 (child)")));
+    }
+    other.reset();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ucx, PortProcessTest,
                          ::testing::Values(Mode{"memory", "", "posix+cma"},
                                            Mode{"tcp", "tcp", "tcp"}),

@@ -1,0 +1,255 @@
+// What a port does with connections and messages that no port of ours would make.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/random.h"
+#include "common/transport/ucx/ucx_transport.h"
+#include "common/transport/ucx/ucx_worker.h"
+#include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_seed.h"
+
+namespace weft {
+namespace {
+
+using ::testing::HasSubstr;
+
+Clock::TimePoint Late() { return SystemClock().Now() + std::chrono::seconds(60); }
+
+PortPeer Peer(int32_t number) {
+  PortPeer peer{.number = number, .name = absl::StrCat("w", number), .token = {}};
+  peer.token.fill(0x5a);
+  return peer;
+}
+
+// Somebody with UCX who says what he likes; remembers what he hears.
+class Enemy final : public UcxWorkerEvents {
+ public:
+  Enemy(bool tcp, const std::string& victim_address) : pool_(0) {
+    auto context =
+        UcxContext::Create(tcp ? UcxMode::kRemote : UcxMode::kLocal, tcp ? "tcp" : "", "lo", false);
+    auto own = ParseSocketAddress("127.0.0.1:0");
+    auto worker = UcxWorker::Create(*context, {*own}, *this, pool_);
+    worker_ = *std::move(worker);
+    const auto victim = ParsePortAddress(victim_address);
+    address_ = *ParseSocketAddress(tcp ? victim->remote : victim->local);
+  }
+
+  UcxConnection* Connect() { return *worker_->Connect(address_); }
+  UcxWorker& worker() { return *worker_; }
+  // Works until an answer came or the connection was lost.
+  std::string Hear() {
+    const Clock::TimePoint late = Late();
+    while (heard_.empty() && SystemClock().Now() < late) {
+      if (!worker_->Progress()) std::this_thread::yield();
+    }
+    return std::exchange(heard_, "");
+  }
+
+  void OnHello(UcxConnection&, absl::Span<const uint8_t>) override {}
+  void OnAnswer(UcxConnection&, absl::Span<const uint8_t> answer) override {
+    heard_ = DecodeAnswer(answer) == Answer::kWelcome ? "welcome" : "refused";
+  }
+  void OnMessage(UcxConnection&, absl::Span<const uint8_t>, Payload) override {}
+  std::optional<int64_t> OnOffer(UcxConnection&, absl::Span<const uint8_t>, int64_t) override {
+    return std::nullopt;
+  }
+  void OnFetched(int64_t, Payload) override {}
+  void OnFetchFailed(int64_t, const absl::Status&) override {}
+  void OnSent(UcxConnection&) override {}
+  void OnLost(UcxConnection&, const absl::Status&) override { heard_ = "lost"; }
+
+ private:
+  PayloadPool pool_;
+  std::string heard_;
+  SocketAddress address_;
+  std::unique_ptr<UcxWorker> worker_;
+};
+
+// A port 0 that expects peers 1 and 2, and an enemy; with shared memory and with tcp.
+class HostilePeerTest : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    UcxTransportOptions options;
+    options.transports = GetParam() ? "tcp" : "";
+    ASSERT_OK_AND_ASSIGN(transport_, NewUcxTransport(options));
+    PortOptions port_options;
+    port_options.session = 5;
+    port_options.limits.max_message_bytes = 1000000;
+    ASSERT_OK_AND_ASSIGN(port_, transport_->NewPort(port_options));
+    ASSERT_OK(port_->Expect(Peer(1)));
+    ASSERT_OK(port_->Expect(Peer(2)));
+    driver_ = std::thread([this] { (void)port_->Receive({.kinds = 0}, Late(), &stop_); });
+    enemy_ = std::make_unique<Enemy>(GetParam(), port_->address());
+  }
+
+  void TearDown() override {
+    stop_ = true;
+    port_->Wake();
+    driver_.join();
+  }
+
+  static std::array<uint8_t, kHelloBytes> GoodHello() {
+    return EncodeHello({.session = 5, .from = 1, .to = 0, .token = Peer(1).token});
+  }
+
+  // A connection that was welcomed as peer 1.
+  UcxConnection* Enter() {
+    UcxConnection* connection = enemy_->Connect();
+    EXPECT_OK(enemy_->worker().SendControl(*connection, kHelloMessage, GoodHello()));
+    EXPECT_EQ(enemy_->Hear(), "welcome");
+    EXPECT_OK(
+        enemy_->worker().SendControl(*connection, kAnswerMessage, EncodeAnswer(Answer::kWelcome)));
+    return connection;
+  }
+
+  void ExpectFailure(const std::string& words) {
+    const Clock::TimePoint late = Late();
+    while (port_->failure().ok() && SystemClock().Now() < late) {
+      if (!enemy_->worker().Progress()) std::this_thread::yield();
+    }
+    EXPECT_THAT(port_->failure(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(words)));
+    EXPECT_THAT(port_->failure(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("peer 1 (w1)")));
+  }
+
+  // The port still does its work with an honest peer.
+  void ExpectHealthy() {
+    PortOptions options;
+    options.session = 5;
+    options.own_number = 2;
+    ASSERT_OK_AND_ASSIGN(const auto honest, transport_->NewPort(options));
+    ASSERT_OK(honest->Connect(Peer(0), port_->address(), Late()));
+    ASSERT_OK(SendBytes(*honest, 0, {}, Payload(100)));
+    EXPECT_OK(port_->Receive({.peer = 2}, Late()));
+    EXPECT_OK(port_->failure());
+  }
+
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<MessagePort> port_;
+  std::unique_ptr<Enemy> enemy_;
+  std::thread driver_;
+  std::atomic<bool> stop_ = false;
+};
+
+TEST_P(HostilePeerTest, Hello_Mangled_Refused) {
+  const auto good = GoodHello();
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{39}}) {
+    UcxConnection* connection = enemy_->Connect();
+    ASSERT_OK(enemy_->worker().SendControl(*connection, kHelloMessage,
+                                           absl::MakeConstSpan(good).subspan(0, size)));
+    EXPECT_EQ(enemy_->Hear(), "refused");
+  }
+  for (size_t place = 0; place < good.size(); place += 4) {
+    auto bad = good;
+    bad[place] ^= 0x80;
+    UcxConnection* connection = enemy_->Connect();
+    ASSERT_OK(enemy_->worker().SendControl(*connection, kHelloMessage, bad));
+    EXPECT_EQ(enemy_->Hear(), "refused") << place;
+  }
+  ExpectHealthy();
+}
+
+TEST_P(HostilePeerTest, Stranger_SendsEverything_Ignored) {
+  UcxConnection* connection = enemy_->Connect();
+  UcxWorker& worker = enemy_->worker();
+  ASSERT_OK(worker.SendData(*connection, {}, Payload(100)));
+  ASSERT_OK(worker.SendData(*connection, {}, Payload(500000)));
+  ASSERT_OK(worker.SendControl(*connection, kAnswerMessage, EncodeAnswer(Answer::kWelcome)));
+  ASSERT_OK(worker.SendControl(*connection, 99, GoodHello()));
+  ASSERT_OK(worker.SendControl(*connection, kHelloMessage, {}));
+  EXPECT_EQ(enemy_->Hear(), "refused");
+  for (const PeerTraffic& traffic : port_->traffic()) {
+    EXPECT_EQ(traffic.Total().messages_received + traffic.messages_dropped, 0);
+  }
+  ExpectHealthy();
+}
+
+TEST_P(HostilePeerTest, Strangers_Many_HonestPeerStillConnects) {
+  for (int i = 0; i < 200; ++i) {
+    (void)enemy_->Connect();
+    (void)enemy_->worker().Progress();
+  }
+  ExpectHealthy();
+}
+
+TEST_P(HostilePeerTest, Hello_Twice_SecondIgnored) {
+  UcxConnection* connection = Enter();
+  ASSERT_OK(enemy_->worker().SendControl(*connection, kHelloMessage, GoodHello()));
+  // Until the confirmation has arrived the port still hopes for a better connection.
+  const Clock::TimePoint late = Late();
+  while (port_->traffic()[0].transport.empty() && SystemClock().Now() < late) {
+    (void)enemy_->worker().Progress();
+  }
+  UcxConnection* second = enemy_->Connect();
+  ASSERT_OK(enemy_->worker().SendControl(*second, kHelloMessage, GoodHello()));
+  EXPECT_EQ(enemy_->Hear(), "refused");
+  ExpectHealthy();
+}
+
+TEST_P(HostilePeerTest, Data_HeaderTooShort_FailsNamingPeer) {
+  UcxConnection* connection = Enter();
+  ASSERT_OK(enemy_->worker().SendControl(*connection, kDataMessage, {}));
+  ExpectFailure("without a header");
+}
+
+TEST_P(HostilePeerTest, Data_HeaderTooLong_FailsNamingPeer) {
+  UcxConnection* connection = Enter();
+  ASSERT_OK(enemy_->worker().SendControl(*connection, kDataMessage, GoodHello()));
+  ExpectFailure("without a header");
+}
+
+TEST_P(HostilePeerTest, Data_KindOutOfRange_FailsNamingPeer) {
+  UcxConnection* connection = Enter();
+  ASSERT_OK(enemy_->worker().SendData(*connection, {.kind = 4000000000}, Payload(10)));
+  ExpectFailure("out of range");
+}
+
+TEST_P(HostilePeerTest, Data_LargerThanAllowed_FailsNamingPeer) {
+  UcxConnection* connection = Enter();
+  ASSERT_OK(enemy_->worker().SendData(*connection, {}, Payload(1000001)));
+  ExpectFailure("1000001 bytes");
+}
+
+TEST_P(HostilePeerTest, Hangup_InTheMiddle_PeerIsLostOnly) {
+  UcxConnection* connection = Enter();
+  ASSERT_OK(enemy_->worker().SendData(*connection, {.kind = 3}, Payload(900000)));
+  (void)enemy_->worker().Progress();
+  enemy_.reset();
+  const Clock::TimePoint late = Late();
+  while (port_->failure().ok() && SystemClock().Now() < late) std::this_thread::yield();
+  EXPECT_THAT(port_->failure(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("peer 1 (w1)")));
+}
+
+// Bytes that are not UCX's at all.
+TEST_P(HostilePeerTest, Socket_RandomBytes_HonestPeerStillConnects) {
+  Random random(TestSeed(5));
+  const auto address = ParsePortAddress(port_->address());
+  ASSERT_OK(address);
+  const auto target = ParseSocketAddress(GetParam() ? address->remote : address->local);
+  ASSERT_OK(target);
+  for (int i = 0; i < 50; ++i) {
+    const int connection = socket(AF_INET, SOCK_STREAM, 0);
+    ASSERT_GE(connection, 0);
+    ASSERT_EQ(
+        connect(connection, reinterpret_cast<const sockaddr*>(&target->storage), target->length),
+        0);
+    Payload bytes(random.Between(0, 300));
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());
+    (void)!send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    close(connection);
+  }
+  ExpectHealthy();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ucx, HostilePeerTest, ::testing::Bool(),
+                         [](const auto& chosen) { return chosen.param ? "tcp" : "memory"; });
+
+}  // namespace
+}  // namespace weft

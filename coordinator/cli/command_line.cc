@@ -55,6 +55,7 @@ int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger
   AddExplainCommand(app, context);
   AddSynthCommand(app, context);
   AddWorkersCommand(app, context);
+  AddDigestCommand(app, context);
   try {
     app.parse(NormalizeArguments(argc, argv));
   } catch (const CLI::ParseError& error) {

@@ -14,7 +14,7 @@ MODELS = SOURCE / "models"
 DATA = SOURCE / "tests" / "data" / "models"
 F16 = MODELS / "shakespeare-f16.gguf"
 Q8 = MODELS / "shakespeare-q8_0.gguf"
-COMMANDS = ["run", "eval", "perplexity", "tokenize", "inspect", "bench", "explain", "synth", "workers"]
+COMMANDS = ["run", "eval", "perplexity", "tokenize", "inspect", "bench", "explain", "synth", "workers", "digest"]
 
 
 def weft(*arguments, text_in=None):
@@ -241,6 +241,22 @@ class Others(unittest.TestCase):
         self.assertIn("llama", weft("inspect", Q8).stdout)
         value = json.loads(weft("inspect", Q8, "--json", "--check").stdout)
         self.assertEqual(value["totals"]["tensors"] if "tensors" in value["totals"] else 29, 29)
+
+    def test_digest(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "model.gguf"
+            path.write_bytes(Q8.read_bytes())
+            self.assertEqual(weft("digest", path, "--check").returncode, 2)
+            self.assertIn("29 tensors", weft("digest", path).stdout)
+            value = json.loads(weft("digest", path, "--check", "--json").stdout)
+            self.assertTrue(value["checked"])
+            self.assertEqual(value["files"][0]["size"], path.stat().st_size)
+            damaged = bytearray(path.read_bytes())
+            damaged[-1] ^= 1
+            path.write_bytes(damaged)
+            result = weft("digest", path, "--check")
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertRegex(result.stderr, r"^weft: error: .*model.gguf: tensor '.*' differs from its digests in bytes")
 
     def test_perplexity_json(self):
         value = json.loads(weft("perplexity", "-m", Q8, "-f", MODELS / "heldout.txt", "--json").stdout)

@@ -15,5 +15,6 @@ void AddBenchCommand(CLI::App& app, CommandContext& context);
 void AddExplainCommand(CLI::App& app, CommandContext& context);
 void AddSynthCommand(CLI::App& app, CommandContext& context);
 void AddWorkersCommand(CLI::App& app, CommandContext& context);
+void AddDigestCommand(CLI::App& app, CommandContext& context);
 
 }  // namespace weft

@@ -50,7 +50,6 @@ class Row:
     actions: tuple = (KILL, STOP, ERROR, GARBAGE)
     faulty: int = 1  # which of the two workers
     counts: tuple = (1,)
-    late: bool = False  # it may come when the answer is out: then the command may succeed
     quiet: tuple = ()  # actions that the command need not notice
     drains: bool = False  # the worker rightly refuses what comes after
     devices: str = "cpu"
@@ -65,7 +64,7 @@ ROWS = {
     "QuerySupport": Row("eval"),
     "QueryTensorBytes": Row("eval", devices="cpu,fake:1", quiet=(ERROR, GARBAGE)),  # the extent serves as well
     "AllocateBuffer": Row("run"),
-    "FreeBuffer": Row("run", late=True, quiet=(ERROR, GARBAGE)),
+    "FreeBuffer": Row("call", quiet=(ERROR, GARBAGE)),
     "FillBuffer": Row("call"),
     "WriteBuffer": Row("call"),
     "ReadBuffer": Row("call"),
@@ -166,7 +165,7 @@ def check_worker_after(worker, case, row):
 
 def expected_codes(case, row):
     codes = LOST if case.action in (KILL, STOP) else FAILED
-    return codes | {0} if row.late or case.action in row.quiet else codes
+    return codes | {0} if case.action in row.quiet else codes
 
 
 def run_case(case):

@@ -1,6 +1,6 @@
 // weft-call-worker ADDRESS VERB: one session with a worker that calls what no command of weft
-// calls. Errors and exit codes as weft's. VERB is FillBuffer, WriteBuffer, ReadBuffer, Statistics,
-// ReleaseInstance, Drain or kCancel.
+// calls. Errors and exit codes as weft's. VERB is FreeBuffer, FillBuffer, WriteBuffer, ReadBuffer,
+// Statistics, ReleaseInstance, Drain or kCancel.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -33,6 +33,13 @@ absl::Status UseBuffer(RemoteWorker& worker, const std::string& verb) {
   if (verb == "FillBuffer") return buffer->Fill(0, 'x', kBytes);
   if (verb == "WriteBuffer") return buffer->Set(0, data.data(), kBytes);
   return buffer->Get(0, data.data(), kBytes);
+}
+
+// The next allocation waits until what was freed is free.
+absl::Status FreeBuffer(RemoteWorker& worker) {
+  BufferType& type = worker.devices()[0]->buffer_type();
+  { RETURN_IF_ERROR(type.Allocate(kBytes, BufferUsage::kAny).status()); }
+  return type.Allocate(kBytes, BufferUsage::kAny).status();
 }
 
 absl::StatusOr<std::unique_ptr<FleetLink>> OpenLink(RemoteWorker& worker) {
@@ -78,6 +85,7 @@ absl::Status CallWorker(const std::string& address, const std::string& verb, Log
   if (std::find(kOfBuffers.begin(), kOfBuffers.end(), verb) != kOfBuffers.end()) {
     return UseBuffer(*worker, verb);
   }
+  if (verb == "FreeBuffer") return FreeBuffer(*worker);
   if (verb == "Statistics") return worker->Statistics().status();
   if (verb == "ReleaseInstance") return ReleaseInstance(*worker);
   if (verb == "Drain") return worker->Drain().status();

@@ -49,7 +49,7 @@ absl::Status ProcessGroup::InContext(int32_t process, const absl::Status& status
 
 absl::StatusOr<FleetProgram> ProcessGroup::Compile(const PlanContext& context,
                                                    const ExecutionPlan& plan) const {
-  if (!solo()) {
+  if (!members_[0].host.empty()) {
     std::vector<std::string> hosts;
     for (const GroupMember& member : members_) hosts.push_back(member.host);
     return CompileFleet(context, plan, hosts);
@@ -177,7 +177,11 @@ absl::Status ProcessGroup::CheckLaunch(const GroupProgram& program, const StepIn
 }
 
 absl::Status ProcessGroup::Launch(InstanceId id, const StepInput& input) {
-  if (solo()) return members_[0].programs->Launch(id, input);
+  if (solo()) {
+    RETURN_IF_ERROR(members_[0].programs->Launch(id, input));
+    ++statistics_[0].steps;
+    return absl::OkStatus();
+  }
   const auto found = instances_.find(id);
   if (found == instances_.end()) {
     return absl::FailedPreconditionError(
@@ -238,6 +242,11 @@ void ProcessGroup::NoteFailure(InFlight& flight, absl::Status status) {
   }
 }
 
+void ProcessGroup::Count(int32_t process, const StepOutput& output) {
+  statistics_[process].compute_seconds += output.compute_seconds;
+  statistics_[process].wait_seconds += output.wait_seconds;
+}
+
 bool ProcessGroup::Look(InFlight& flight, Running& running, Clock::TimePoint until) {
   absl::StatusOr<StepOutput> output = host(running.process).Await(running.step, until);
   absl::Status status = output.status();
@@ -256,9 +265,7 @@ bool ProcessGroup::Look(InFlight& flight, Running& running, Clock::TimePoint unt
   }
   if (status.ok()) {
     running.output = *std::move(output);
-    ProcessStatistics& statistics = statistics_[running.process];
-    statistics.compute_seconds += running.output.compute_seconds;
-    statistics.wait_seconds += running.output.wait_seconds;
+    Count(running.process, running.output);
   } else {
     NoteFailure(flight, InContext(running.process, status));
   }
@@ -291,7 +298,11 @@ std::deque<ProcessGroup::InFlight>::iterator ProcessGroup::Find(int64_t step) {
 }
 
 absl::StatusOr<StepOutput> ProcessGroup::Await(int64_t step, Clock::TimePoint deadline) {
-  if (solo()) return members_[0].programs->Await(step, deadline);
+  if (solo()) {
+    ASSIGN_OR_RETURN(StepOutput output, members_[0].programs->Await(step, deadline));
+    Count(0, output);
+    return output;
+  }
   const auto found = Find(step);
   if (found == in_flight_.end()) {
     return absl::NotFoundError(absl::StrCat("step ", step, " is not in flight"));

@@ -42,7 +42,8 @@ class ProcessGroup {
  public:
   // One process that has all devices, whatever their hosts.
   explicit ProcessGroup(ProgramHost& only);
-  // One process per host; positions are the peer numbers that their edge ports know.
+  // One process per host, each named; positions are the peer numbers that their edge ports know. A
+  // host on which a plan puts nothing may be left out.
   explicit ProcessGroup(std::vector<GroupMember> members);
 
   int32_t size() const { return static_cast<int32_t>(members_.size()); }
@@ -67,7 +68,7 @@ class ProcessGroup {
 
   // Sums over the processes; steps are those of the process with most.
   HostCounters counters();
-  // By process; all zero for a group of one.
+  // By process.
   absl::Span<const ProcessStatistics> statistics() const { return statistics_; }
 
  private:
@@ -121,6 +122,7 @@ class ProcessGroup {
   void TakeBack(InFlight& flight);
   // Waits until then for a part. True once it has finished, with its output or error in `flight`.
   bool Look(InFlight& flight, Running& running, Clock::TimePoint until);
+  void Count(int32_t process, const StepOutput& output);
   void NoteFailure(InFlight& flight, absl::Status status);
   // Waits for all parts, at most until then; once one has failed the others are cancelled and get
   // some time beyond. True if the step is over.

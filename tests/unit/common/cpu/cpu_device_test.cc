@@ -139,6 +139,16 @@ TEST(CpuDeviceTest, Supports_PagesOfAWeightType_SaysWhyNot) {
   EXPECT_FALSE(device->Wants(graph, attention));
 }
 
+TEST(CpuDeviceTest, Supports_Receive_SaysNo) {
+  ASSERT_OK_AND_ASSIGN(const auto device, CpuDevice::Create(CpuDeviceOptions{}));
+  GraphBuilder builder;
+  const NodeId received =
+      builder.Make(Op::kReceive, ReceiveAttributes{DType::kF32, {4, 1, 1, 1}}, {});
+  EXPECT_THAT(device->Supports(builder.graph(), received),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("receive")));
+  EXPECT_EQ(device->WorkspaceBytes(builder.graph(), received), 0);
+}
+
 TEST(CpuDeviceTest, Supports_TensorsBeyondAnyMachine_SaysNo) {
   GraphBuilder builder;
   const NodeId a = builder.Leaf(LeafKind::kInput, 0, DType::kF32, {int64_t{1} << 50, 0, 1, 1}, "a");

@@ -6,6 +6,7 @@
 #include "common/device/slice_check.h"
 #include "common/graph/graph_builder.h"
 #include "gtest/gtest.h"
+#include "tests/support/fake_device.h"
 #include "tests/support/status_matchers.h"
 
 namespace weft {
@@ -42,6 +43,25 @@ TEST(DeviceRegistry, KeepsOrder_RefusesDoubles_FindsByName) {
   EXPECT_EQ(*registry.Find("a"), registry.devices()[1]);
   EXPECT_THAT(registry.Find("c"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no device c; there are: b, a")));
+}
+
+// What commands perform is computed by no device; leafs and views are nobody's to refuse.
+TEST(Supports, Receive_IsRefusedByEveryDevice) {
+  GraphBuilder builder;
+  const NodeId x = builder.Leaf(LeafKind::kInput, 0, DType::kF32, {4, 1, 1, 1}, "x");
+  const NodeId turned = builder.Transpose(x);
+  const NodeId received =
+      builder.Make(Op::kReceive, ReceiveAttributes{DType::kF32, {4, 1, 1, 1}}, {});
+  ASSERT_OK_AND_ASSIGN(const Graph graph, std::move(builder).Finish());
+  const auto null = Null("n");
+  const FakeDevice fake(FakeDeviceOptions{});
+  for (const Device* device :
+       {static_cast<const Device*>(null.get()), static_cast<const Device*>(&fake)}) {
+    EXPECT_THAT(device->Supports(graph, received),
+                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("receive")));
+    EXPECT_OK(device->Supports(graph, x));
+    EXPECT_OK(device->Supports(graph, turned));
+  }
 }
 
 TEST(NullDevice, Memory_IsCountedAndNeverOverlaps) {

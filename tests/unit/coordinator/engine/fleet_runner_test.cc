@@ -100,6 +100,14 @@ class Fleet {
     return absl::OkStatus();
   }
 
+  // In a process of the first host alone.
+  absl::Status StartAlone(const RunnerOptions& options) {
+    RETURN_IF_ERROR(AddProcess({devices_[0]}, nullptr));
+    group = std::make_unique<ProcessGroup>(
+        std::vector<GroupMember>{{hosts_[0], processes.back().get()}});
+    return StartIn(*group, options);
+  }
+
   // In a process per host, or all in one.
   absl::Status Start(const RunnerOptions& options, bool apart) {
     ASSIGN_OR_RETURN(const PlacedDevices placed, Place());
@@ -324,6 +332,19 @@ TEST(FleetRunner, LostPeer_FailsTheStepAndAllLaterOnes) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("worker w0 is lost")));
   EXPECT_THAT(fleet.runner->Step({&next, 1}),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("worker w0 is lost")));
+}
+
+// A coordinator that computes nothing needs no process.
+TEST(FleetRunner, OneWorker_RunsWithoutTheCoordinator) {
+  Fleet whole, alone;
+  ASSERT_OK(whole.Open("qwen3", 1));
+  ASSERT_OK(whole.Start(Options(16), false));
+  ASSERT_OK(alone.Open("qwen3", 1));
+  ASSERT_OK(alone.StartAlone(Options(16)));
+  const std::vector<int32_t> tokens(20, 3);
+  EXPECT_EQ(alone.Logits(tokens), whole.Logits(tokens));
+  EXPECT_EQ(alone.group->statistics()[0].steps, alone.runner->counters().steps);
+  EXPECT_GT(alone.group->statistics()[0].compute_seconds, 0);
 }
 
 // A process whose device is not in the group's hosts is found out before anything runs.

@@ -362,6 +362,8 @@ TEST(ProcessGroup, OfOne_HandsEverythingOn) {
   host.End(1, {bytes});
   ASSERT_OK_AND_ASSIGN(const StepOutput output, group.Await(1, Soon()));
   EXPECT_THAT(output.outputs, ElementsAre(bytes));
+  EXPECT_EQ(group.statistics()[0].steps, 1);
+  EXPECT_EQ(group.statistics()[0].wait_seconds, 10);
   ASSERT_OK(group.Release(instance));
   EXPECT_EQ(host.live, 0);
 }

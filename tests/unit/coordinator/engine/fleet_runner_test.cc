@@ -153,12 +153,12 @@ class Fleet {
   int64_t n_layer() const { return model_->hyperparameters().n_layer; }
 
   GoldenModel golden;
+  std::function<void(size_t process)> on_finished;
   std::unique_ptr<LoopbackEdges> edges;  // outlive the processes
   std::vector<std::unique_ptr<LocalProgramHost>> processes;
   std::unique_ptr<ProcessGroup> group;
   std::unique_ptr<ModelRunner> runner;
   std::vector<int32_t> layer_devices;
-  std::function<void(size_t process)> on_finished;
 
  private:
   absl::Status AddProcess(std::vector<Device*> devices, EdgePort* port) {

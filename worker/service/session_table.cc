@@ -1,11 +1,26 @@
 #include "worker/service/session_table.h"
 
+#include <sys/random.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "common/base/status_macros.h"
 
 namespace weft {
+namespace {
+
+// Not negative.
+absl::StatusOr<int64_t> RandomId() {
+  uint64_t bits = 0;
+  if (getrandom(&bits, sizeof(bits), 0) != static_cast<ssize_t>(sizeof(bits))) {
+    return absl::InternalError("no random bytes from the system");
+  }
+  return static_cast<int64_t>(bits >> 1);
+}
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<Session>> SessionTable::Open(
     std::string coordinator, std::function<void(const std::string&)> end) {
@@ -17,7 +32,10 @@ absl::StatusOr<std::shared_ptr<Session>> SessionTable::Open(
     return absl::ResourceExhaustedError(
         absl::StrCat("this worker has ", limit_, " sessions, the most it takes"));
   }
-  const int64_t id = next_++;
+  int64_t id = 0;
+  while (id == 0 || entries_.contains(id)) {
+    ASSIGN_OR_RETURN(id, RandomId());
+  }
   auto session = std::make_shared<Session>(id, std::move(coordinator), parts_);
   entries_[id] = {session, std::move(end), clock_.Now()};
   return session;

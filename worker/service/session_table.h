@@ -25,9 +25,10 @@ class SessionTable {
                int64_t limit)
       : parts_(parts), clock_(clock), lease_(lease), limit_(limit) {}
 
-  // `end` is called, from any thread and at most once, when the session has to go: its connection
-  // is to be closed, whose handler then calls Remove. Errors: UNAVAILABLE while draining;
-  // RESOURCE_EXHAUSTED.
+  // Ids are random: what a coordinator still sends to an earlier process at this address, or
+  // guesses, finds no session. `end` is called, from any thread and at most once, when the session
+  // has to go: its connection is to be closed, whose handler then calls Remove. Errors: UNAVAILABLE
+  // while draining; RESOURCE_EXHAUSTED.
   absl::StatusOr<std::shared_ptr<Session>> Open(std::string coordinator,
                                                 std::function<void(const std::string&)> end);
   // Errors: NOT_FOUND naming the id.
@@ -61,7 +62,6 @@ class SessionTable {
   mutable Mutex mutex_;
   mutable CondVar removed_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  int64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::flat_hash_map<int64_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -14,6 +14,7 @@
 #include "common/base/absl_view.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
+#include "common/base/thread.h"
 #include "common/transport/link_probe.h"
 #include "rpc_backend/client/worker_connection.h"
 #include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
@@ -41,7 +42,12 @@ absl::Status ForEach(size_t count, const std::function<absl::Status(size_t)>& wo
   std::vector<absl::Status> results(count);
   std::vector<std::thread> threads;
   for (size_t i = 1; i < count; ++i) {
-    threads.emplace_back([&, i] { results[i] = work(i); });
+    absl::StatusOr<std::thread> thread = StartThread([&, i] { results[i] = work(i); });
+    if (thread.ok()) {
+      threads.push_back(*std::move(thread));
+    } else {
+      results[i] = thread.status();
+    }
   }
   if (count > 0) results[0] = work(0);
   for (std::thread& thread : threads) thread.join();

@@ -1,11 +1,13 @@
 #include "rpc_backend/client/free_queue.h"
 
-#include <utility>
+#include "common/base/status_macros.h"
+#include "common/base/thread.h"
 
 namespace weft {
 
-FreeQueue::FreeQueue(std::function<void(int64_t)> free) : free_(std::move(free)) {
-  thread_ = std::thread([this] { Run(); });
+absl::Status FreeQueue::Start() {
+  ASSIGN_OR_RETURN(thread_, StartThread([this] { Run(); }));
+  return absl::OkStatus();
 }
 
 FreeQueue::~FreeQueue() {
@@ -15,7 +17,7 @@ FreeQueue::~FreeQueue() {
     ending_ = true;
     changed_.NotifyAll();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void FreeQueue::Add(int64_t handle) {

@@ -5,7 +5,9 @@
 #include <deque>
 #include <functional>
 #include <thread>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
@@ -15,12 +17,14 @@ namespace weft {
 class FreeQueue {
  public:
   // `free` is called with each handle, from a thread of this object.
-  explicit FreeQueue(std::function<void(int64_t)> free);
+  explicit FreeQueue(std::function<void(int64_t)> free) : free_(std::move(free)) {}
   // Drops what waits; waits for the call in progress.
   ~FreeQueue();
   FreeQueue(const FreeQueue&) = delete;
   FreeQueue& operator=(const FreeQueue&) = delete;
 
+  // Before the first Add. Errors: RESOURCE_EXHAUSTED where there are no more threads.
+  absl::Status Start();
   void Add(int64_t handle);
   // Waits until everything added before was freed; false if the deadline passed first.
   bool Flush(Clock::TimePoint deadline);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/base/thread.h"
 #include "rpc_backend/protocol/message_check.h"
 #include "rpc_backend/protocol/status_codec.h"
 
@@ -46,7 +47,13 @@ absl::Status SessionStream::Start(proto::Worker::Stub& stub, std::chrono::millis
   StartWrite(&request_);
   StartRead(&reply_);
   StartCall();
-  thread_ = std::thread([this] { PingLoop(); });
+  absl::StatusOr<std::thread> thread = StartThread([this] { PingLoop(); });
+  if (!thread.ok()) {
+    context_.TryCancel();
+    RemoveHold();
+    return thread.status();
+  }
+  thread_ = *std::move(thread);
 
   MutexLock lock(mutex_);
   while (!opened_ && !over_) {

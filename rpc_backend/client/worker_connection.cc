@@ -159,7 +159,7 @@ absl::Status WorkerConnection::Start() {
   session_ = (*opened)->session();
   stream_ = *std::move(opened);
   frees_ = std::make_unique<FreeQueue>([this](int64_t handle) { FreeNow(handle); });
-  return absl::OkStatus();
+  return frees_->Start();
 }
 
 absl::Status WorkerConnection::Hello() {

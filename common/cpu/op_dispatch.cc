@@ -41,6 +41,7 @@ constexpr std::array<OpRow, kOpCount> kRows = {{
     {Op::kCumSum, RunReference, nullptr, nullptr},
     {Op::kArgMax, RunArgMax, nullptr, nullptr},
     {Op::kTopK, RunTopK, nullptr, nullptr},
+    {Op::kSampleCandidates, RunSampleCandidates, SampleCandidatesWorkspace, nullptr},
     {Op::kMulMat, RunMulMat, MulMatWorkspace, nullptr},
     {Op::kMulMatId, RunMulMatId, MulMatIdWorkspace, nullptr},
     {Op::kSolveTri, RunReference, nullptr, nullptr},

@@ -127,6 +127,10 @@ NodeId GraphBuilder::TopK(NodeId x, int32_t k, NodeId positions) {
   return Make(Op::kTopK, TopKAttributes{k}, {x, positions});
 }
 
+NodeId GraphBuilder::SampleCandidates(NodeId logits, NodeId changed, int32_t k, int32_t first_id) {
+  return Make(Op::kSampleCandidates, SampleCandidatesAttributes{k, first_id}, {logits, changed});
+}
+
 NodeId GraphBuilder::Rope(NodeId x, NodeId positions, NodeId factors,
                           const RopeAttributes& attributes) {
   return Make(Op::kRope, attributes, {x, positions, factors});

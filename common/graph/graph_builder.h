@@ -64,6 +64,11 @@ class GraphBuilder {
   // [T] or kNoNode: rows of a negative position get ids -1 (padding routes to no expert, decision
   // 14).
   NodeId TopK(NodeId x, int32_t k, NodeId positions);
+  // Of each row of logits [V, R] the best k ids and what a sampler needs to know of the others,
+  // packed as common/graph/candidate_layout.h says, F32 [words, R]. `changed` I32 [C, R] or
+  // kNoNode: ids whose logits the sampler will change; those that are not in the row are ignored.
+  // The row holds the ids from first_id on.
+  NodeId SampleCandidates(NodeId logits, NodeId changed, int32_t k, int32_t first_id = 0);
 
   // --- Products ---
   // C[i, j] = sum over k of a[k, i] * b[k, j]; a repeats over the batch dimensions of b by division

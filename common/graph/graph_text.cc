@@ -42,6 +42,9 @@ std::string Text(const GluAttributes& a) {
 std::string Text(const NormAttributes& a) { return absl::StrCat("epsilon ", a.epsilon); }
 std::string Text(const SoftMaxAttributes& a) { return absl::StrCat("scale ", a.scale); }
 std::string Text(const TopKAttributes& a) { return absl::StrCat("k ", a.k); }
+std::string Text(const SampleCandidatesAttributes& a) {
+  return absl::StrCat("k ", a.k, a.first_id == 0 ? "" : absl::StrCat(" from id ", a.first_id));
+}
 std::string Text(const RopeAttributes& a) {
   static constexpr const char* kKinds[] = {"adjacent", "half", "sections", "interleaved"};
   std::string text = absl::StrCat(kKinds[static_cast<int>(a.kind)], " dimensions ", a.dimensions,

@@ -77,6 +77,8 @@ constexpr std::array<OpInfo, kOpCount> kTable = {{
     {Op::kArgMax, "argmax", 1, 1, kNone, false, false, false, infer::ArgMax, infer::StreamCost},
     {Op::kTopK, "top_k", 1, 2, AttributeIndex<TopKAttributes>(), false, false, false, infer::TopK,
      infer::StreamCost},
+    {Op::kSampleCandidates, "sample_candidates", 1, 2, AttributeIndex<SampleCandidatesAttributes>(),
+     false, false, false, infer::SampleCandidates, infer::StreamCost},
     {Op::kMulMat, "mul_mat", 2, 2, kNone, false, false, false, infer::MulMat, infer::MulMatCost},
     {Op::kMulMatId, "mul_mat_id", 3, 3, kNone, false, false, false, infer::MulMatId,
      infer::MulMatIdCost},

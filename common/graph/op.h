@@ -49,6 +49,7 @@ enum class Op : uint8_t {
   kCumSum,
   kArgMax,
   kTopK,
+  kSampleCandidates,
   // Products.
   kMulMat,
   kMulMatId,
@@ -62,7 +63,7 @@ enum class Op : uint8_t {
   // Between processes.
   kReceive,  // a tensor that another process sends; no device computes it, commands perform it
 };
-inline constexpr int kOpCount = 41;
+inline constexpr int kOpCount = 42;
 
 // False for leafs and views, which never execute, and for what a command performs instead of a
 // device's kernels: devices answer UNIMPLEMENTED.

@@ -148,6 +148,14 @@ struct TopKAttributes {
   friend bool operator==(const TopKAttributes&, const TopKAttributes&) = default;
 };
 
+// The vocabulary may be cut: this row holds ids first_id, first_id + 1 and so on.
+struct SampleCandidatesAttributes {
+  int32_t k = 1;
+  int32_t first_id = 0;
+  friend bool operator==(const SampleCandidatesAttributes&,
+                         const SampleCandidatesAttributes&) = default;
+};
+
 enum class RopeKind : uint8_t {
   kAdjacent,     // pair i is elements (2i, 2i + 1)
   kHalf,         // pair i is elements (i, i + dimensions / 2)
@@ -209,6 +217,6 @@ using OpAttributes =
                  CopyAttributes, RepeatAttributes, AxisAttributes, PadAttributes, FillAttributes,
                  ScaleAttributes, ClampAttributes, UnaryAttributes, GluAttributes, NormAttributes,
                  SoftMaxAttributes, TopKAttributes, RopeAttributes, PagedAttentionAttributes,
-                 TriangleAttributes, ReceiveAttributes>;
+                 TriangleAttributes, ReceiveAttributes, SampleCandidatesAttributes>;
 
 }  // namespace weft

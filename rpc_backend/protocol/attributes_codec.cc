@@ -216,6 +216,17 @@ Result TakeTopK(const proto::Node& node) {
   return OpAttributes(TopKAttributes{node.top_k().k()});
 }
 
+void Put(const SampleCandidatesAttributes& candidates, proto::Node& node) {
+  node.mutable_sample_candidates()->set_k(candidates.k);
+  node.mutable_sample_candidates()->set_first_id(candidates.first_id);
+}
+Result TakeSampleCandidates(const proto::Node& node) {
+  const proto::SampleCandidatesAttributes& message = node.sample_candidates();
+  RETURN_IF_ERROR(CheckNotNegative("k", message.k()));
+  RETURN_IF_ERROR(CheckNotNegative("first_id", message.first_id()));
+  return OpAttributes(SampleCandidatesAttributes{message.k(), message.first_id()});
+}
+
 // --- Attention, triangles ---
 
 void Put(const RopeAttributes& rope, proto::Node& node) {
@@ -317,6 +328,7 @@ constexpr std::array<Row, std::variant_size_v<OpAttributes>> kRows = {{
     {kPagedAttention, TakePagedAttention},
     {kTriangle, TakeTriangle},
     {kReceive, TakeReceive},
+    {kSampleCandidates, TakeSampleCandidates},
 }};
 
 constexpr bool RowsAreComplete() {

@@ -34,6 +34,9 @@ class CaseBuilder {
     return Values(ne, DType::kF32,
                   [&] { return static_cast<float>(low + (high - low) * random_.Uniform()); });
   }
+  NodeId Floats(const Extents& ne, const std::vector<float>& values) {
+    return Leaf(ne, DType::kF32, values);
+  }
   // Uniform in [low, high].
   NodeId Integers(const Extents& ne, int64_t low, int64_t high);
   NodeId Integers(const Extents& ne, const std::vector<int32_t>& values);

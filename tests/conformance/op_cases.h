@@ -11,6 +11,7 @@ namespace weft {
 
 std::vector<OpCase> ElementwiseCases(uint64_t seed);
 std::vector<OpCase> RowCases(uint64_t seed);
+std::vector<OpCase> CandidateCases(uint64_t seed);
 std::vector<OpCase> MoveCases(uint64_t seed);
 std::vector<OpCase> ProductCases(uint64_t seed);
 std::vector<OpCase> AttentionCases(uint64_t seed);

@@ -59,8 +59,8 @@ std::vector<OpCase> RecurrentCases(uint64_t seed) {
 
 std::vector<OpCase> AllOpCases(uint64_t seed) {
   std::vector<OpCase> all;
-  for (auto* make :
-       {ElementwiseCases, RowCases, MoveCases, ProductCases, AttentionCases, RecurrentCases}) {
+  for (auto* make : {ElementwiseCases, RowCases, MoveCases, ProductCases, AttentionCases,
+                     RecurrentCases, CandidateCases}) {
     for (OpCase& op_case : make(seed += 100000)) all.push_back(std::move(op_case));
   }
   return all;

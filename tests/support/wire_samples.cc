@@ -82,7 +82,8 @@ std::vector<OpAttributes> SampleAttributes() {
                                        SampleRope(),
                                        SampleAttention(),
                                        TriangleAttributes{false, false},
-                                       ReceiveAttributes{DType::kBF16, {7, 5, 3, 1}}};
+                                       ReceiveAttributes{DType::kBF16, {7, 5, 3, 1}},
+                                       SampleCandidatesAttributes{64, 32000}};
   for (int i = 0; i < kUnaryKindCount; ++i) {
     samples.push_back(UnaryAttributes{static_cast<UnaryKind>(i)});
   }

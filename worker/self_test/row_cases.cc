@@ -42,6 +42,17 @@ void AddTopK(std::vector<TestCase>& cases) {
   }
 }
 
+void AddSampleCandidates(std::vector<TestCase>& cases) {
+  for (const bool change : {false, true}) {
+    AddCase(cases, kRowSums, [&](CaseBuilder& builder) {
+      const NodeId x = builder.Values({600, 2, 1, 1});
+      const NodeId changed =
+          change ? builder.Integers({3, 2, 1, 1}, {17, -1, 599, 1000, 0, 0}) : kNoNode;
+      return builder.graph().SampleCandidates(x, changed, 8);
+    });
+  }
+}
+
 }  // namespace
 
 void AddRowCases(std::vector<TestCase>& cases) {
@@ -55,6 +66,7 @@ void AddRowCases(std::vector<TestCase>& cases) {
             [&](CaseBuilder& builder, NodeId x) { return builder.graph().Make(op, {}, {x}); });
   }
   AddTopK(cases);
+  AddSampleCandidates(cases);
 }
 
 }  // namespace weft::self_test

@@ -48,6 +48,11 @@ absl::Status RunMean(const Operands& operands, Launch& launch);
 absl::Status RunArgMax(const Operands& operands, Launch& launch);
 absl::Status RunTopK(const Operands& operands, Launch& launch);
 
+// --- sample_candidates.cc ---
+absl::Status RunSampleCandidates(const Operands& operands, Launch& launch);
+int64_t SampleCandidatesWorkspace(const Operands& operands, const KernelTable& kernels,
+                                  int threads);
+
 // --- mul_mat.cc ---
 absl::Status RunMulMat(const Operands& operands, Launch& launch);
 int64_t MulMatWorkspace(const Operands& operands, const KernelTable& kernels, int threads);

@@ -45,6 +45,9 @@ absl::Status CumSum(const Operands& operands);
 absl::Status ArgMax(const Operands& operands);
 absl::Status TopK(const Operands& operands);
 
+// --- sample_candidates.cc ---
+absl::Status SampleCandidates(const Operands& operands);
+
 // --- matmul.cc ---
 absl::Status MulMat(const Operands& operands);
 absl::Status MulMatId(const Operands& operands);

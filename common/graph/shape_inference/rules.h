@@ -62,6 +62,7 @@ Result SoftMax(const OpAttributes& attributes, Sources sources);
 Result ReduceRows(const OpAttributes& attributes, Sources sources);
 Result ArgMax(const OpAttributes& attributes, Sources sources);
 Result TopK(const OpAttributes& attributes, Sources sources);
+Result SampleCandidates(const OpAttributes& attributes, Sources sources);
 
 // --- matmul.cc ---
 Result MulMat(const OpAttributes& attributes, Sources sources);

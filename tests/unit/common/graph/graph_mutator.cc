@@ -56,6 +56,7 @@ class AttributeMutator {
   void operator()(NormAttributes& a) { Float(a.epsilon); }
   void operator()(SoftMaxAttributes& a) { Float(a.scale); }
   void operator()(TopKAttributes& a) { Integer(a.k); }
+  void operator()(SampleCandidatesAttributes& a) { Integer(Coin() ? a.k : a.first_id); }
   void operator()(RopeAttributes& a) {
     float* const floats[] = {&a.base,          &a.frequency_scale,
                              &a.extrapolation, &a.attention_factor,

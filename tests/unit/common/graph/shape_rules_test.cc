@@ -163,6 +163,24 @@ TEST(ShapeRules, AlongRows) {
   });
 }
 
+TEST(ShapeRules, SampleCandidates) {
+  const auto with = [](int32_t k, int32_t first) { return SampleCandidatesAttributes{k, first}; };
+  CheckShapes({
+      {Op::kSampleCandidates, with(2, 0), {F32(9, 3)}, "F32 [10, 3]"},
+      {Op::kSampleCandidates, with(9, 4), {F32(9, 3), I32(5, 3)}, "F32 [29, 3]"},
+      {Op::kSampleCandidates, with(2, 0), {F32(9, 3), I32(0, 3)}, "F32 [10, 3]"},
+      {Op::kSampleCandidates, with(10, 0), {F32(9, 3)}, "k = 10 of rows of 9"},
+      {Op::kSampleCandidates, with(0, 0), {F32(9, 3)}, "k = 0"},
+      {Op::kSampleCandidates, with(2, -1), {F32(9, 3)}, "ids from -1"},
+      {Op::kSampleCandidates, with(2, (1 << 24) - 8), {F32(9, 3)}, "in rows of 9"},
+      {Op::kSampleCandidates, with(2, 0), {F32(9, 3), I32(5, 2)}, "want extents [5, 3]"},
+      {Op::kSampleCandidates, with(2, 0), {F32(9, 3), I32((1 << 20) + 1, 3)}, "changed ids"},
+      {Op::kSampleCandidates, with(2, 0), {F32(9, 3, 2)}, "want extents [9, 3]"},
+      {Op::kSampleCandidates, with(2, 0), {I32(9, 3)}, "want F32"},
+      {Op::kSampleCandidates, with(2, 0), {F32(9, 3), F32(5, 3)}, "want I32"},
+  });
+}
+
 TEST(ShapeRules, Products) {
   CheckShapes({
       {Op::kMulMat, {}, {Of(DType::kQ4_K, 256, 5), F32(256, 3)}, "F32 [5, 3]"},

@@ -128,11 +128,9 @@ absl::StatusOr<RunnerOptions> LocalSession::MakeOptions(const ModelFlags& flags,
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlags& flags,
-                                                                 int64_t default_context,
-                                                                 int64_t sequences,
-                                                                 const Clock& clock, Logger& logger,
-                                                                 StepOutputs outputs) {
+absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(
+    const ModelFlags& flags, int64_t default_context, int64_t sequences, const Clock& clock,
+    Logger& logger, StepOutputs outputs, const SamplerOptions* sampler) {
   std::unique_ptr<LocalSession> session(new LocalSession(clock, logger));
   ASSIGN_OR_RETURN(session->request_, ParsePlacementFlags(flags.placement));
   ASSIGN_OR_RETURN(session->file_, GgufFile::Open(flags.model));
@@ -145,6 +143,11 @@ absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlag
   session->request_.placement.value_type = options.value_type;
   options.sequences = sequences;
   options.reserve_outputs = outputs == StepOutputs::kAll ? options.ubatch : 1;
+  if (sampler != nullptr) {
+    const int64_t n_vocab = session->model_->hyperparameters().n_vocab;
+    options.candidates = CandidatesFor(*sampler, n_vocab);
+    options.changed = MostChangedIds(*sampler, options.context, n_vocab);
+  }
   RETURN_IF_ERROR(session->OpenDevices(flags));
 
   if (session->fleet_ != nullptr) options.foreign_weights = &session->fleet_->weights();

@@ -19,6 +19,7 @@
 #include "coordinator/engine/model_runner.h"
 #include "coordinator/engine/process_group.h"
 #include "coordinator/models/model.h"
+#include "coordinator/sampling/sampler.h"
 #include "coordinator/tokenizer/tokenizer.h"
 
 namespace weft {
@@ -50,10 +51,11 @@ class LocalSession {
  public:
   // Opens the file, checks it, loads the weights (with a progress bar). `default_context` counts
   // where the flags say -1; it is lowered to what the model was trained for. Errors name file,
-  // field and what to do.
+  // field and what to do. With a `sampler` steps may return the candidates that it needs.
   static absl::StatusOr<std::unique_ptr<LocalSession>> Open(
       const ModelFlags& flags, int64_t default_context, int64_t sequences, const Clock& clock,
-      Logger& logger, StepOutputs outputs = StepOutputs::kLast);
+      Logger& logger, StepOutputs outputs = StepOutputs::kLast,
+      const SamplerOptions* sampler = nullptr);
   ~LocalSession();
 
   const GgufFile& file() const { return *file_; }

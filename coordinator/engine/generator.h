@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -36,6 +37,11 @@ using PrefillProgress = std::function<void(int64_t done, int64_t total)>;
 struct GenerateCallbacks {
   // Chooses from a row of logits.
   std::function<absl::StatusOr<int32_t>(absl::Span<const float>)> choose;
+  // Chooses from candidates, or gives nothing if these do not tell; then `choose` is asked. Both
+  // may be empty, or the runner have no candidates: then steps return all logits.
+  std::function<absl::StatusOr<std::optional<int32_t>>(const CandidateRow&)> choose_candidate;
+  // The ids whose logits the next choice changes.
+  std::function<std::vector<int32_t>()> changed;
   // True for tokens that end the text. May be empty: never stop.
   std::function<bool(int32_t)> ends;
   // Called with each token as it comes; false stops. May be empty.

@@ -2,6 +2,14 @@
 
 namespace weft {
 
+int64_t GraphFlops(const Graph& graph) {
+  int64_t flops = 0;
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    if (graph.Executes(NodeId{i})) flops += NodeCost(graph, NodeId{i}).flops;
+  }
+  return flops;
+}
+
 PlacedDevices PlaceOnOneDevice(const Model& model, Device& device) {
   PlacedDevices placed;
   placed.devices = {&device};

@@ -22,6 +22,9 @@ struct PlacedDevices {
 // Everything on one device.
 PlacedDevices PlaceOnOneDevice(const Model& model, Device& device);
 
+// Operations of all nodes.
+int64_t GraphFlops(const Graph& graph);
+
 // `graph` is the model's for steps of `tokens` tokens; it outlives the result.
 PlanInput MakePlanInput(const Graph& graph, const PlacedDevices& placed, int64_t tokens,
                         const PlanOptions& options);

@@ -18,38 +18,6 @@ namespace {
 constexpr double kDeadlineFlopsPerSecond = 1e8;
 constexpr std::chrono::seconds kDeadlineBase{60};
 
-// The smallest power of two that holds `count`, or `limit` if that is smaller.
-int64_t BucketSize(int64_t count, int64_t limit) {
-  int64_t size = 1;
-  while (size < count) size *= 2;
-  return std::min(size, limit);
-}
-
-int64_t GraphFlops(const Graph& graph) {
-  int64_t flops = 0;
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    if (graph.Executes(NodeId{i})) flops += NodeCost(graph, NodeId{i}).flops;
-  }
-  return flops;
-}
-
-template <typename T>
-absl::Span<const uint8_t> Bytes(const std::vector<T>& values) {
-  return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)};
-}
-
-// The inputs of one step, padded to the bucket.
-struct StepInputs {
-  std::vector<int32_t> tokens, positions, sequences, slots, output_rows;
-
-  StepInputs(int64_t token_count, int64_t output_count)
-      : tokens(token_count, 0),
-        positions(token_count, -1),
-        sequences(token_count, 0),
-        slots(token_count, 0),
-        output_rows(output_count, -1) {}
-};
-
 }  // namespace
 
 ModelRunner::ModelRunner(const Model& model, PlacedDevices placed, ProcessGroup& group,
@@ -145,11 +113,14 @@ absl::Status ModelRunner::LoadWeights() {
 // The largest step first: what does not fit shows now, and later buckets find their arena in place.
 absl::Status ModelRunner::PlanBuckets() {
   const int64_t most = std::min(options_.ubatch, options_.context);
-  RETURN_IF_ERROR(BucketFor(most, std::min(most, options_.reserve_outputs)).status());
-  RETURN_IF_ERROR(BucketFor(std::min(most, options_.sequences), 1).status());
+  const auto reserve = [&](int64_t tokens, int64_t outputs) {
+    return BucketFor({tokens, outputs, options_.candidates, options_.changed}).status();
+  };
+  RETURN_IF_ERROR(reserve(most, std::min(most, options_.reserve_outputs)));
+  RETURN_IF_ERROR(reserve(std::min(most, options_.sequences), 1));
   // Where placement depends on the batch, a smaller step may need more of some device.
   for (int64_t tokens = 1; placed_.devices.size() > 1 && tokens < most; tokens *= 2) {
-    RETURN_IF_ERROR(BucketFor(tokens, std::min(tokens, options_.reserve_outputs)).status());
+    RETURN_IF_ERROR(reserve(tokens, std::min(tokens, options_.reserve_outputs)));
   }
   return absl::OkStatus();
 }
@@ -171,10 +142,12 @@ absl::Status ModelRunner::ReserveBuckets() {
   return absl::OkStatus();
 }
 
-GraphShape ModelRunner::ShapeOf(int64_t tokens, int64_t outputs) const {
+GraphShape ModelRunner::ShapeOf(const StepShape& step) const {
   GraphShape shape;
-  shape.tokens = tokens;
-  shape.outputs = outputs;
+  shape.tokens = step.tokens;
+  shape.outputs = step.outputs;
+  shape.candidates = step.candidates;
+  shape.changed = step.changed;
   shape.sequences = options_.sequences;
   shape.pages_per_sequence = pages_per_sequence_;
   shape.pages = pages_;
@@ -207,58 +180,29 @@ absl::StatusOr<FleetProgram> ModelRunner::Compile(const Graph& graph, int64_t to
   return group_.Compile(context, plan);
 }
 
-absl::StatusOr<const ModelRunner::Bucket*> ModelRunner::BucketFor(int64_t tokens, int64_t outputs) {
+absl::StatusOr<const ModelRunner::Bucket*> ModelRunner::BucketFor(const StepShape& shape) {
   Bucket bucket;
-  bucket.tokens = BucketSize(tokens, options_.ubatch);
-  bucket.outputs = outputs == 0 ? 0 : BucketSize(outputs, bucket.tokens);
-  const auto key = std::make_pair(bucket.tokens, bucket.outputs);
-  const auto found = buckets_.find(key);
+  bucket.shape = BucketShape(shape, options_.ubatch);
+  const auto found = buckets_.find(bucket.shape);
   if (found != buckets_.end()) {
     ++counters_.graphs_reused;
     return &found->second;
   }
 
-  ASSIGN_OR_RETURN(const ModelGraph graph, model_.BuildGraph(ShapeOf(key.first, key.second)));
-  ASSIGN_OR_RETURN(FleetProgram compiled, Compile(graph.graph, bucket.tokens));
+  ASSIGN_OR_RETURN(const ModelGraph graph, model_.BuildGraph(ShapeOf(bucket.shape)));
+  ASSIGN_OR_RETURN(FleetProgram compiled, Compile(graph.graph, bucket.shape.tokens));
   ++counters_.graphs_built;
   bucket.flops = GraphFlops(graph.graph);
   ASSIGN_OR_RETURN(const ProgramId program, group_.Install(std::move(compiled)));
   absl::StatusOr<InstanceId> instance = group_.Instantiate(program, bindings_);
   if (absl::IsResourceExhausted(instance.status())) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("not enough memory to compute ", bucket.tokens,
+        absl::StrCat("not enough memory to compute ", bucket.shape.tokens,
                      " tokens at once: ", instance.status().message(), "; lower -ub"));
   }
   RETURN_IF_ERROR(instance.status());
   bucket.instance = *instance;
-  return &buckets_.emplace(key, bucket).first->second;
-}
-
-absl::Status ModelRunner::CheckBatch(absl::Span<const BatchToken> batch) const {
-  if (batch.empty() || static_cast<int64_t>(batch.size()) > options_.ubatch) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("batch of ", batch.size(), " tokens, want 1 to ", options_.ubatch));
-  }
-  std::vector<int64_t> lengths = lengths_;
-  for (const BatchToken& token : batch) {
-    if (token.token < 0 || token.token >= n_vocab()) {
-      return absl::OutOfRangeError(
-          absl::StrCat("token id ", token.token, " is outside the vocabulary of ", n_vocab()));
-    }
-    if (token.sequence < 0 || token.sequence >= options_.sequences) {
-      return absl::OutOfRangeError(absl::StrCat("sequence ", token.sequence));
-    }
-    if (token.position != lengths[token.sequence]) {
-      return absl::InvalidArgumentError(absl::StrCat("position ", token.position, " of sequence ",
-                                                     token.sequence, " does not follow ",
-                                                     lengths[token.sequence], " tokens"));
-    }
-    if (++lengths[token.sequence] > options_.context) {
-      return absl::OutOfRangeError(
-          absl::StrCat("the context of ", options_.context, " tokens is full; raise -c"));
-    }
-  }
-  return absl::OkStatus();
+  return &buckets_.emplace(bucket.shape, bucket).first->second;
 }
 
 // Memory that was right at the reserve must do for every later step.
@@ -280,17 +224,30 @@ absl::StatusOr<std::vector<float>> ModelRunner::Step(absl::Span<const BatchToken
 }
 
 absl::Status ModelRunner::Launch(absl::Span<const BatchToken> batch) {
-  absl::Status status = CheckBatch(batch);
-  if (status.ok() && in_flight() >= max_in_flight()) {
-    status = absl::FailedPreconditionError(
-        absl::StrCat(in_flight(), " steps are in flight, collect one first"));
+  return LaunchStep(batch, false, {});
+}
+
+absl::Status ModelRunner::LaunchForCandidates(absl::Span<const BatchToken> batch,
+                                              absl::Span<const std::vector<int32_t>> changed) {
+  return LaunchStep(batch, true, changed);
+}
+
+absl::Status ModelRunner::LaunchStep(absl::Span<const BatchToken> batch, bool candidates,
+                                     absl::Span<const std::vector<int32_t>> changed) {
+  const absl::StatusOr<StepShape> shape =
+      ShapeOfStep(batch, candidates ? options_.candidates : 0, options_.changed, changed);
+  absl::Status status = CheckBatch(batch, options_, n_vocab(), lengths_);
+  status.Update(shape.status());
+  if (candidates && options_.candidates == 0) {
+    status.Update(absl::FailedPreconditionError("the runner has no candidates"));
   }
-  int64_t outputs = 0;
-  for (const BatchToken& token : batch) outputs += token.output ? 1 : 0;
+  if (in_flight() >= max_in_flight()) {
+    status.Update(absl::FailedPreconditionError(
+        absl::StrCat(in_flight(), " steps are in flight, collect one first")));
+  }
   const Bucket* bucket = nullptr;
   if (status.ok()) {
-    const absl::StatusOr<const Bucket*> found =
-        BucketFor(static_cast<int64_t>(batch.size()), outputs);
+    const absl::StatusOr<const Bucket*> found = BucketFor(*shape);
     status = found.ok() ? CheckReplans() : found.status();
     if (found.ok()) bucket = *found;
   }
@@ -300,8 +257,10 @@ absl::Status ModelRunner::Launch(absl::Span<const BatchToken> batch) {
   }
   InFlight step;
   step.step = next_step_;
-  step.outputs = outputs;
+  step.outputs = shape->outputs;
+  step.shape = bucket->shape;
   step.flops = bucket->flops;
+  step.changed.assign(changed.begin(), changed.end());
   for (const BatchToken& token : batch) {
     const bool known =
         std::any_of(step.lengths_before.begin(), step.lengths_before.end(),
@@ -310,7 +269,7 @@ absl::Status ModelRunner::Launch(absl::Span<const BatchToken> batch) {
     lengths_[token.sequence] = token.position + 1;
     status.Update(tables_.Reserve(token.sequence, token.position + 1));
   }
-  if (status.ok()) status = LaunchBucket(*bucket, batch);
+  if (status.ok()) status = LaunchBucket(*bucket, batch, changed);
   if (!status.ok()) {
     DropInFlight();
     Undo(step);
@@ -321,18 +280,46 @@ absl::Status ModelRunner::Launch(absl::Span<const BatchToken> batch) {
 }
 
 absl::StatusOr<std::vector<float>> ModelRunner::Collect() {
-  if (in_flight_.empty()) return absl::FailedPreconditionError("no step is in flight");
-  absl::StatusOr<std::vector<float>> logits = AwaitStep(in_flight_.front());
-  if (!logits.ok()) {
-    const InFlight failed = in_flight_.front();
-    in_flight_.pop_front();
+  ASSIGN_OR_RETURN(auto collected, CollectRows(false));
+  return std::move(collected.second);
+}
+
+absl::StatusOr<std::vector<CandidateRow>> ModelRunner::CollectCandidates() {
+  ASSIGN_OR_RETURN(const auto collected, CollectRows(true));
+  const InFlight& step = collected.first;
+  absl::StatusOr<std::vector<CandidateRow>> rows =
+      ReadCandidateRows(step.shape, n_vocab(), step.changed, collected.second);
+  if (!rows.ok()) {
     DropInFlight();
-    Undo(failed);
-    return logits.status();
+    Undo(step);
   }
+  return rows;
+}
+
+absl::StatusOr<std::pair<ModelRunner::InFlight, std::vector<float>>> ModelRunner::CollectRows(
+    bool candidates) {
+  if (in_flight_.empty()) return absl::FailedPreconditionError("no step is in flight");
+  if (in_flight_.front().outputs > 0 && candidates != (in_flight_.front().shape.candidates > 0)) {
+    return absl::FailedPreconditionError("the step was launched for other rows");
+  }
+  absl::StatusOr<std::vector<float>> rows = AwaitStep(in_flight_.front());
+  InFlight step = in_flight_.front();
   in_flight_.pop_front();
+  if (!rows.ok()) {
+    DropInFlight();
+    Undo(step);
+    return rows.status();
+  }
   ++counters_.steps;
-  return logits;
+  return std::make_pair(std::move(step), *std::move(rows));
+}
+
+absl::StatusOr<std::vector<float>> ModelRunner::FetchLogits(const BatchToken& last) {
+  ++counters_.logits_fetched;
+  Truncate(last.sequence, last.position);
+  BatchToken again = last;
+  again.output = true;
+  return Step({&again, 1});
 }
 
 // Waits for what is in flight and takes it back, the latest last launched first.
@@ -354,8 +341,9 @@ void ModelRunner::Undo(const InFlight& step) {
   }
 }
 
-absl::Status ModelRunner::LaunchBucket(const Bucket& bucket, absl::Span<const BatchToken> batch) {
-  StepInputs inputs(bucket.tokens, bucket.outputs);
+absl::Status ModelRunner::LaunchBucket(const Bucket& bucket, absl::Span<const BatchToken> batch,
+                                       absl::Span<const std::vector<int32_t>> changed) {
+  StepInputs inputs(bucket.shape);
   int64_t outputs = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
     const BatchToken& token = batch[i];
@@ -365,12 +353,12 @@ absl::Status ModelRunner::LaunchBucket(const Bucket& bucket, absl::Span<const Ba
     inputs.slots[i] = tables_.Slot(token.sequence, token.position);
     if (token.output) inputs.output_rows[outputs++] = static_cast<int32_t>(i);
   }
+  for (size_t i = 0; i < changed.size(); ++i) {
+    inputs.SetChanged(static_cast<int64_t>(i), changed[i]);
+  }
   StepInput step;
   step.step = next_step_;
-  // By ModelInput: the id of an input is its position here.
-  step.inputs = {Bytes(inputs.tokens), Bytes(inputs.positions), Bytes(inputs.sequences),
-                 Bytes(inputs.slots)};
-  if (bucket.outputs > 0) step.inputs.push_back(Bytes(inputs.output_rows));
+  step.inputs = inputs.Spans();
   step.deadline = DeadlineFor(bucket.flops);
   for (const TableUpdate& update : tables_.TakeUpdates()) updates_.push_back(update);
   step.table_updates = updates_;
@@ -391,14 +379,14 @@ Clock::TimePoint ModelRunner::DeadlineFor(int64_t flops) const {
 absl::StatusOr<std::vector<float>> ModelRunner::AwaitStep(const InFlight& step) {
   // Those before it may still run.
   ASSIGN_OR_RETURN(const StepOutput output, group_.Await(step.step, DeadlineFor(0)));
-  std::vector<float> logits(static_cast<size_t>(step.outputs * n_vocab()));
-  if (!logits.empty()) {
-    if (output.outputs.size() != 1 || output.outputs[0].size() < logits.size() * sizeof(float)) {
-      return absl::InternalError("the step returned no logits");
+  std::vector<float> rows(static_cast<size_t>(step.outputs * step.shape.RowWords(n_vocab())));
+  if (!rows.empty()) {
+    if (output.outputs.size() != 1 || output.outputs[0].size() < rows.size() * sizeof(float)) {
+      return absl::InternalError("the step returned no rows");
     }
-    std::memcpy(logits.data(), output.outputs[0].data(), logits.size() * sizeof(float));
+    std::memcpy(rows.data(), output.outputs[0].data(), rows.size() * sizeof(float));
   }
-  return logits;
+  return rows;
 }
 
 void ModelRunner::Truncate(int32_t sequence, int64_t length) {

@@ -18,26 +18,21 @@
 #include "coordinator/engine/model_plan.h"
 #include "coordinator/engine/process_group.h"
 #include "coordinator/engine/runner_options.h"
+#include "coordinator/engine/step_inputs.h"
 #include "coordinator/kv_cache/page_tables.h"
 #include "coordinator/models/model.h"
+#include "coordinator/sampling/candidate_row.h"
 #include "coordinator/scheduler/execution_plan.h"
 #include "coordinator/weights/weight_loader.h"
 
 namespace weft {
-
-// One token of a batch.
-struct BatchToken {
-  int32_t token = 0;
-  int64_t position = 0;  // in its sequence; follows the position before it
-  int32_t sequence = 0;  // slot, below RunnerOptions::sequences
-  bool output = false;   // wants logits
-};
 
 // How often the runner did what a steady state must not do.
 struct RunnerCounters {
   int64_t steps = 0;
   int64_t graphs_built = 0;       // built and planned: once per bucket
   int64_t graphs_reused = 0;      // steps that found their bucket
+  int64_t logits_fetched = 0;     // rows that were computed again for all their logits
   int64_t replans = 0;            // memory that prepared graphs knew was replaced after the reserve
   std::string replan_reason;      // of the last
   int64_t arena_bytes = 0;        // of all devices, largest planned
@@ -84,6 +79,14 @@ class ModelRunner {
   // as before the step that failed.
   absl::Status Launch(absl::Span<const BatchToken> batch);
   absl::StatusOr<std::vector<float>> Collect();
+  // Launch, but each output row returns options().candidates candidates, with the logits of the ids
+  // in its row of `changed`, which has a row for each token that is an output.
+  absl::Status LaunchForCandidates(absl::Span<const BatchToken> batch,
+                                   absl::Span<const std::vector<int32_t>> changed);
+  absl::StatusOr<std::vector<CandidateRow>> CollectCandidates();
+  // All logits of a sequence's last token, where candidates do not tell: computes the token again,
+  // to the same bits. Counted.
+  absl::StatusOr<std::vector<float>> FetchLogits(const BatchToken& last);
   int64_t in_flight() const { return static_cast<int64_t>(in_flight_.size()); }
   // More than one where steps follow each other through several devices or processes.
   int64_t max_in_flight() const {
@@ -102,15 +105,16 @@ class ModelRunner {
 
  private:
   struct Bucket {
-    int64_t tokens = 0;
-    int64_t outputs = 0;
+    StepShape shape;
     InstanceId instance{};
     int64_t flops = 0;
   };
   struct InFlight {
     int64_t step = 0;
     int64_t outputs = 0;
+    StepShape shape;  // of the bucket
     int64_t flops = 0;
+    std::vector<std::vector<int32_t>> changed;                // of each output row
     std::vector<std::pair<int32_t, int64_t>> lengths_before;  // of the sequences that grew
   };
 
@@ -122,12 +126,16 @@ class ModelRunner {
   // Plans and instantiates the largest prefill and the decode step.
   absl::Status ReserveBuckets();
   absl::Status PlanBuckets();
-  absl::Status CheckBatch(absl::Span<const BatchToken> batch) const;
   absl::StatusOr<FleetProgram> Compile(const Graph& graph, int64_t tokens);
-  absl::StatusOr<const Bucket*> BucketFor(int64_t tokens, int64_t outputs);
+  // `shape` is what the step needs; the bucket's holds it.
+  absl::StatusOr<const Bucket*> BucketFor(const StepShape& shape);
   absl::Status CheckReplans();
-  GraphShape ShapeOf(int64_t tokens, int64_t outputs) const;
-  absl::Status LaunchBucket(const Bucket& bucket, absl::Span<const BatchToken> batch);
+  GraphShape ShapeOf(const StepShape& shape) const;
+  absl::Status LaunchStep(absl::Span<const BatchToken> batch, bool candidates,
+                          absl::Span<const std::vector<int32_t>> changed);
+  absl::StatusOr<std::pair<InFlight, std::vector<float>>> CollectRows(bool candidates);
+  absl::Status LaunchBucket(const Bucket& bucket, absl::Span<const BatchToken> batch,
+                            absl::Span<const std::vector<int32_t>> changed);
   // By when what is in flight, and `flops` more, is done for certain.
   Clock::TimePoint DeadlineFor(int64_t flops) const;
   absl::StatusOr<std::vector<float>> AwaitStep(const InFlight& step);
@@ -148,7 +156,7 @@ class ModelRunner {
   std::unique_ptr<LoadedWeights> weights_;
   std::vector<std::unique_ptr<Buffer>> caches_;
   std::vector<SlotBinding> bindings_;
-  absl::flat_hash_map<std::pair<int64_t, int64_t>, Bucket> buckets_;
+  absl::flat_hash_map<StepShape, Bucket> buckets_;
   std::deque<InFlight> in_flight_;
   std::vector<TableUpdate> updates_;  // of page tables, not yet launched
   int64_t next_step_ = 1;

@@ -34,6 +34,12 @@ absl::Status CheckRunnerOptions(const Model& model, const RunnerOptions& options
     return absl::InvalidArgumentError(
         absl::StrCat(options.sequences, " sequences, want 1 to 4096"));
   }
+  if (options.candidates < 0 || options.candidates > h.n_vocab || options.changed < 0 ||
+      options.changed > h.n_vocab) {
+    return absl::InvalidArgumentError(absl::StrCat(options.candidates, " candidates and ",
+                                                   options.changed,
+                                                   " changed ids of a vocabulary of ", h.n_vocab));
+  }
   RETURN_IF_ERROR(CheckCacheType("-ctk", options.key_type, h.key_head));
   return CheckCacheType("-ctv", options.value_type, h.value_head);
 }

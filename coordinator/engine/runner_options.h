@@ -18,6 +18,10 @@ struct RunnerOptions {
   int64_t ubatch = 512;    // most tokens of a step
   // Tokens of the largest step that get logits; more work, but lead to another plan.
   int64_t reserve_outputs = 1;
+  // Steps may return candidates (ModelRunner::LaunchForCandidates): the most of a row, and the most
+  // ids whose logits the sampler changes. With 0 all steps return all logits.
+  int64_t candidates = 0;
+  int64_t changed = 0;
   DType key_type = DType::kF16;
   DType value_type = DType::kF16;
   PlanOptions plan;      // how graphs are scheduled

@@ -7,7 +7,7 @@ namespace weft {
 namespace {
 
 constexpr std::array<std::string_view, kModelInputCount> kInputNames = {
-    "tokens", "positions", "sequences", "slots", "output_rows"};
+    "tokens", "positions", "sequences", "slots", "output_rows", "changed"};
 
 }  // namespace
 
@@ -30,9 +30,12 @@ NodeId GraphContext::Input(ModelInput input) {
   const auto index = static_cast<size_t>(input);
   NodeId& leaf = inputs_[index];
   if (leaf == kNoNode) {
-    const int64_t count = input == ModelInput::kOutputRows ? shape_.outputs : shape_.tokens;
-    leaf = builder_.Leaf(LeafKind::kInput, static_cast<int32_t>(input), DType::kI32,
-                         {count, 1, 1, 1}, kInputNames[index]);
+    const bool of_row = input == ModelInput::kOutputRows;
+    const Extents ne = input == ModelInput::kChanged
+                           ? Extents{shape_.changed, shape_.outputs, 1, 1}
+                           : Extents{of_row ? shape_.outputs : shape_.tokens, 1, 1, 1};
+    leaf = builder_.Leaf(LeafKind::kInput, static_cast<int32_t>(input), DType::kI32, ne,
+                         kInputNames[index]);
   }
   return leaf;
 }

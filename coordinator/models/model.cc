@@ -1,5 +1,7 @@
 #include "coordinator/models/model.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
@@ -40,7 +42,8 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Create(const GgufFile& file) {
 
 absl::StatusOr<ModelGraph> Model::BuildGraph(const GraphShape& shape) const {
   if (shape.tokens < 1 || shape.outputs < 0 || shape.outputs > shape.tokens ||
-      shape.sequences < 1 || shape.pages_per_sequence < 1 || shape.pages < 2) {
+      shape.sequences < 1 || shape.pages_per_sequence < 1 || shape.pages < 2 ||
+      shape.candidates < 0 || shape.changed < 0) {
     return absl::InvalidArgumentError(absl::StrCat("graph of ", shape.tokens, " tokens, ",
                                                    shape.outputs, " outputs, ", shape.sequences,
                                                    " sequences and ", shape.pages, " pages"));
@@ -48,7 +51,15 @@ absl::StatusOr<ModelGraph> Model::BuildGraph(const GraphShape& shape) const {
   GraphContext context(hyperparameters_, weights_, caches_, shape);
   ModelGraph result;
   result.logits = architecture_.build(context);
-  if (shape.outputs > 0) context.builder().MarkOutput(result.logits);
+  if (shape.outputs > 0 && shape.candidates > 0) {
+    GraphBuilder& g = context.builder();
+    const NodeId changed = shape.changed > 0 ? context.Input(ModelInput::kChanged) : kNoNode;
+    const auto k = static_cast<int32_t>(std::min(shape.candidates, hyperparameters_.n_vocab));
+    result.candidates = g.Name(g.SampleCandidates(result.logits, changed, k), "candidates");
+    g.MarkOutput(result.candidates);
+  } else if (shape.outputs > 0) {
+    context.builder().MarkOutput(result.logits);
+  }
   ASSIGN_OR_RETURN(result.graph, std::move(context.builder()).Finish());
   return result;
 }

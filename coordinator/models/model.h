@@ -24,8 +24,10 @@ enum class ModelInput : int32_t {
   kSequences,   // [T] sequence slots; padding 0
   kSlots,       // [T] page * 16 + place in page
   kOutputRows,  // [R] which of the T tokens get logits; only in graphs with R > 0
+  kChanged,     // [C, R] ids whose logits the sampler will change; padding -1; only in graphs of
+                // candidates with C > 0
 };
-inline constexpr int kModelInputCount = 5;
+inline constexpr int kModelInputCount = 6;
 
 // The size of a graph. The same shape always gives the same graph.
 struct GraphShape {
@@ -35,13 +37,15 @@ struct GraphShape {
   int64_t pages_per_sequence = 1;  // columns of the page table
   int64_t pages = 2;               // in each cache
   int64_t context = 16;            // context size of the run, for rope factors that depend on it
+  int64_t candidates = 0;          // most of an output row; 0: the graph gives all logits
+  int64_t changed = 0;             // C
   DType key_type = DType::kF16;
   DType value_type = DType::kF16;
   friend bool operator==(const GraphShape&, const GraphShape&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const GraphShape& s) {
     return H::combine(std::move(h), s.tokens, s.outputs, s.sequences, s.pages_per_sequence, s.pages,
-                      s.context, s.key_type, s.value_type);
+                      s.context, s.candidates, s.changed, s.key_type, s.value_type);
   }
 };
 
@@ -57,6 +61,9 @@ struct CacheSpec {
 struct ModelGraph {
   Graph graph;
   NodeId logits = kNoNode;  // [n_vocab, R] F32; kNoNode for R = 0
+  // [words, R] F32, rows as common/graph/candidate_layout.h says: the output in place of the
+  // logits; kNoNode unless the shape has candidates.
+  NodeId candidates = kNoNode;
 };
 
 struct Architecture;  // model_registry.h

@@ -6,15 +6,25 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/graph/candidate_layout.h"
 
 namespace weft {
 namespace {
 
-bool Before(const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-}
+constexpr const char* kHint = "; the model's data may be damaged: weft inspect --check tells";
+// Candidates of a step: enough for the usual top-k, and for top-p without it; and the most that
+// are worth their bytes.
+constexpr int64_t kFewCandidates = 64;
+constexpr int64_t kManyCandidates = 256;
+constexpr int64_t kMostCandidates = 4096;
 
 }  // namespace
+
+bool ChangesLogits(const SamplerOptions& options) {
+  return options.penalty_window != 0 &&
+         (options.repeat_penalty != 1 || options.frequency_penalty != 0 ||
+          options.presence_penalty != 0);
+}
 
 absl::Status CheckSamplerOptions(const SamplerOptions& options) {
   const auto bad = [](const char* name, double value, const char* want) {
@@ -75,9 +85,11 @@ void KeepTopP(float p, std::vector<Candidate>& candidates) {
   }
 }
 
+float LeastOfMinP(float p, float maximum) { return maximum + std::log(p); }
+
 void KeepMinP(float p, std::vector<Candidate>& candidates) {
   if (p <= 0 || candidates.empty()) return;
-  const float least = candidates[0].logit + std::log(p);
+  const float least = LeastOfMinP(p, candidates[0].logit);
   size_t keep = 1;
   while (keep < candidates.size() && candidates[keep].logit >= least) ++keep;
   candidates.resize(keep);
@@ -99,17 +111,36 @@ size_t DrawFromSoftmax(absl::Span<const Candidate> candidates, double uniform) {
   return last;
 }
 
+absl::Status NotANumber(int64_t token) {
+  return absl::InternalError(absl::StrCat("logit of token ", token, " is not a number", kHint));
+}
+
+absl::Status NothingFinite() {
+  return absl::InternalError(absl::StrCat("no logit is finite", kHint));
+}
+
+int64_t CandidatesFor(const SamplerOptions& options, int64_t n_vocab) {
+  if (n_vocab > kMostChangedIds) return 0;  // beyond what steps offer
+  const bool by_mass = options.temperature > 0 && options.top_k <= 0;
+  const int64_t want = options.temperature <= 0 ? 1 : std::max<int64_t>(options.top_k, 1);
+  int64_t count = by_mass ? kManyCandidates : kFewCandidates;
+  while (count < want && count < kMostCandidates) count *= 2;
+  return std::min(count, n_vocab);
+}
+
+int64_t MostChangedIds(const SamplerOptions& options, int64_t context, int64_t n_vocab) {
+  if (!ChangesLogits(options)) return 0;
+  const int64_t window = options.penalty_window < 0 ? context : options.penalty_window;
+  return std::min({window, context, n_vocab});
+}
+
 absl::Status CheckLogits(absl::Span<const float> logits) {
-  constexpr const char* kHint = "; the model's data may be damaged: weft inspect --check tells";
   bool any = false;
   for (size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i])) {
-      return absl::InternalError(absl::StrCat("logit of token ", i, " is not a number", kHint));
-    }
+    if (std::isnan(logits[i])) return NotANumber(static_cast<int64_t>(i));
     any = any || std::isfinite(logits[i]);
   }
-  if (!any) return absl::InternalError(absl::StrCat("no logit is finite", kHint));
-  return absl::OkStatus();
+  return any ? absl::OkStatus() : NothingFinite();
 }
 
 absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits) {

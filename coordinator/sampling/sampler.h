@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/random.h"
+#include "coordinator/sampling/candidate_row.h"
 
 namespace weft {
 
@@ -28,13 +30,6 @@ struct SamplerOptions {
 // Errors: INVALID_ARGUMENT naming the option and its value.
 absl::Status CheckSamplerOptions(const SamplerOptions& options);
 
-// A token that is still in the running.
-struct Candidate {
-  int32_t id = 0;
-  float logit = 0;
-  friend bool operator==(const Candidate&, const Candidate&) = default;
-};
-
 class Sampler {
  public:
   explicit Sampler(const SamplerOptions& options) : options_(options), random_(options.seed) {}
@@ -42,6 +37,14 @@ class Sampler {
   // The next token. One draw from the generator each call, so that streams stay aligned whatever
   // was truncated. Errors: INTERNAL if a logit is not a number or none is finite.
   absl::StatusOr<int32_t> Sample(absl::Span<const float> logits);
+
+  // What Sample would choose from all logits, or nothing if these do not tell: then nothing has
+  // happened, and the caller goes and asks for all logits. `row` is of the whole vocabulary and
+  // holds ChangedIds(). Exact for greedy, top-k up to what `row` has, min-p, penalties, and top-p
+  // while the candidates hold the mass. Errors: as above.
+  absl::StatusOr<std::optional<int32_t>> SampleFrom(const CandidateRow& row);
+  // The ids whose logits the next Sample changes, ascending.
+  std::vector<int32_t> ChangedIds() const;
 
   // Tells the penalties about a token of the prompt or a chosen one.
   void Accept(int32_t token);
@@ -62,6 +65,8 @@ void ApplyPenalties(const SamplerOptions& options, const std::deque<int32_t>& re
 void KeepTopK(int32_t k, std::vector<Candidate>& candidates);
 // The shortest prefix whose probabilities reach p. Candidates are sorted.
 void KeepTopP(float p, std::vector<Candidate>& candidates);
+// The least logit that min-p keeps.
+float LeastOfMinP(float p, float maximum);
 // Logits of at least maximum + ln(p). Candidates are sorted.
 void KeepMinP(float p, std::vector<Candidate>& candidates);
 // Index of the first candidate at which the cumulative softmax reaches `uniform` in [0, 1).
@@ -70,6 +75,21 @@ size_t DrawFromSoftmax(absl::Span<const Candidate> candidates, double uniform);
 // Errors: INTERNAL if a logit is not a number or none is finite, which says that the model's data
 // is damaged.
 absl::Status CheckLogits(absl::Span<const float> logits);
+
+// What CheckLogits says.
+absl::Status NotANumber(int64_t token);
+absl::Status NothingFinite();
+
+// --- What to ask a step for ---
+
+// Whether penalties do anything.
+bool ChangesLogits(const SamplerOptions& options);
+
+// Candidates that nearly always tell for these options: a power of two, at most n_vocab; 0 for a
+// vocabulary beyond 2^20 ids, of which steps return all logits.
+int64_t CandidatesFor(const SamplerOptions& options, int64_t n_vocab);
+// The most ids that ChangedIds gives for texts of up to `context` tokens.
+int64_t MostChangedIds(const SamplerOptions& options, int64_t context, int64_t n_vocab);
 
 // Position of the largest value, the first of equal ones. `logits` passed CheckLogits and is not
 // empty.

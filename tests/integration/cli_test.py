@@ -153,6 +153,17 @@ class Run(unittest.TestCase):
         self.assertEqual(len(value["tokens"]), 8)
         self.assertEqual(value["stop"], "length")
 
+    def test_candidates_and_all_logits_give_the_same_text(self):
+        for flags, fetches in ((["--temp", 0], False), (["--temp", 1, "--repeat-penalty", 1.3], False),
+                               (["--temp", 1, "--top-k", 0, "--repeat-last-n", -1, "--presence-penalty", 1], False),
+                               (["--temp", 1.5, "--top-k", 0, "--top-p", 1, "--min-p", 0], True)):
+            few, full = (json.loads(weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 24, "--seed", 4, "--json", *flags,
+                                         *more).stdout) for more in ([], ["--all-logits"]))
+            self.assertEqual(few["text"], full["text"], flags)
+            self.assertEqual(full["plan"]["logits_fetched"], 0)
+            # Where candidates tell in principle, few tokens need more.
+            self.assertEqual(few["plan"]["logits_fetched"] > 12, fetches, flags)
+
     def test_context_fills_up_cleanly(self):
         result = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", -1, "-c", 20, "--temp", 0, "--ignore-eos", "--json")
         self.assertEqual(json.loads(result.stdout)["stop"], "context full", result.stderr)

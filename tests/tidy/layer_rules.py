@@ -38,7 +38,7 @@ MAY_USE = {
                               "common/collectives"],
     "coordinator/meta": ["common/base", "common/tensor", "common/graph", "common/device", "common/program",
                          "common/collectives"],
-    "coordinator/sampling": ["common/base"],
+    "coordinator/sampling": ["common/base", "common/graph"],
     "coordinator/engine": ["common", "coordinator/tokenizer", "coordinator/models", "coordinator/weights",
                            "coordinator/kv_cache", "coordinator/scheduler", "coordinator/meta",
                            "coordinator/placement", "coordinator/sampling"],

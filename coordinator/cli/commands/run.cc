@@ -33,6 +33,7 @@ struct RunFlags {
   bool json = false;
   bool stats = false;
   bool ignore_end = false;
+  bool all_logits = false;
 };
 
 // Everything on standard input. Errors: OUT_OF_RANGE beyond a size that no context holds.
@@ -55,12 +56,11 @@ double PerSecond(int64_t count, double seconds) {
 
 // What was planned, and that nothing was planned again while tokens came.
 nlohmann::ordered_json PlanJson(const RunnerCounters& counters) {
-  return {{"graphs_planned", counters.graphs_built},
-          {"graphs_reused", counters.graphs_reused},
-          {"replans", counters.replans},
-          {"replan_reason", counters.replan_reason},
-          {"arena_bytes", counters.arena_bytes},
-          {"arena_lower_bound", counters.arena_lower_bound}};
+  return {
+      {"graphs_planned", counters.graphs_built},        {"graphs_reused", counters.graphs_reused},
+      {"logits_fetched", counters.logits_fetched},      {"replans", counters.replans},
+      {"replan_reason", counters.replan_reason},        {"arena_bytes", counters.arena_bytes},
+      {"arena_lower_bound", counters.arena_lower_bound}};
 }
 
 // What processes did between the first token and the last.
@@ -109,7 +109,8 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   flags.sampler.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : std::random_device{}();
   ASSIGN_OR_RETURN(
       const std::unique_ptr<LocalSession> session,
-      LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger));
+      LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger,
+                         StepOutputs::kLast, flags.all_logits ? nullptr : &flags.sampler));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->tokenizer());
   std::string prompt = flags.prompt;
   if (prompt == "-") {
@@ -129,6 +130,8 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   };
   GenerateCallbacks callbacks;
   callbacks.choose = [&](absl::Span<const float> logits) { return sampler.Sample(logits); };
+  callbacks.choose_candidate = [&](const CandidateRow& row) { return sampler.SampleFrom(row); };
+  callbacks.changed = [&] { return sampler.ChangedIds(); };
   if (!flags.ignore_end) {
     callbacks.ends = [&](int32_t token) { return tokenizer->IsEndOfGeneration(token); };
   }
@@ -190,6 +193,8 @@ void AddRunCommand(CLI::App& app, CommandContext& context) {
   command->add_option("-s,--seed", flags->seed, "seed of the sampler; -1: a random one")
       ->capture_default_str();
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the end-of-text token");
+  command->add_flag("--all-logits", flags->all_logits,
+                    "fetch every token's logits, not the likeliest ones; same text, slower");
   command->add_flag("--json", flags->json, "print one JSON object instead of the text");
   command->add_flag("--stats", flags->stats,
                     "messages, bytes and time per step of each worker while tokens come");

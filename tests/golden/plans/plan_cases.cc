@@ -102,6 +102,8 @@ std::vector<PlanCase> PlanCases() {
   // Experts on each worker's CPU; what ends the first worker's last layer stays on that worker.
   add("qwen3moe", "worker_experts", TwoWorkers(), ExpertsOnCpu(), {{64, -1, 2}, {1, -1, 2}});
   add("llama-f16", "accel", {Blas(), Cpu("local.cpu0")}, {}, {{64}, {1, 1}});
+  // The worker that holds the output layer finds the candidates.
+  add("llama-gqa", "candidates", TwoWorkers(), {}, {{1, 3, 2, 64}});
   add("qwen2", "gpu", OneGpu(), {}, {{1, 2}});
   add("qwen2", "kv_on_cpu", OneGpu(), CacheOnCpu(), {{1}});
   add("qwen2", "unified", Unified(), Layers(0), {{64}, {1, 1}});
@@ -122,6 +124,8 @@ absl::Status PlanOnePhase(const Model& model, const PlacedDevices& placed, const
                           const PlanOptions& options, const SeePlan& see) {
   GraphShape shape;
   shape.tokens = phase.tokens;
+  shape.candidates = phase.candidates;
+  shape.changed = phase.candidates;
   shape.pages_per_sequence = 32;
   shape.pages = 33;
   shape.context = 512;

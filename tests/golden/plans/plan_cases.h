@@ -22,6 +22,7 @@ struct PlanPhase {
   // What the plan of this phase must come to; -1: not said.
   int64_t splits = -1;
   int64_t processes = 1;
+  int64_t candidates = 0;  // in place of logits, and as many changed ids
 };
 
 struct PlanCase {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "common/graph/candidate_layout.h"
 #include "coordinator/models/model_registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -67,6 +68,28 @@ TEST(Model, BuildGraph_EveryShape_Verifies) {
         EXPECT_EQ(graph.graph, again.graph);
       }
     }
+  }
+}
+
+TEST(Model, BuildGraph_Candidates_StandForTheLogits) {
+  ASSERT_OK_AND_ASSIGN(const auto file, GgufFile::Open(GoldenPath("llama-gqa")));
+  ASSERT_OK_AND_ASSIGN(const auto model, Model::Create(*file));
+  const int64_t n_vocab = model->hyperparameters().n_vocab;
+  for (const int64_t changed : {0, 64}) {
+    GraphShape shape;
+    shape.tokens = 4;
+    shape.outputs = 2;
+    shape.candidates = 1 << 20;  // as many as there are
+    shape.changed = changed;
+    ASSERT_OK_AND_ASSIGN(const ModelGraph graph, model->BuildGraph(shape));
+    EXPECT_OK(VerifyGraph(graph.graph));
+    EXPECT_FALSE(graph.graph.node(graph.logits).output);
+    EXPECT_TRUE(graph.graph.node(graph.candidates).output);
+    const Extents want = {CandidateLayout{n_vocab, changed}.words(), 2, 1, 1};
+    EXPECT_EQ(graph.graph.layout(graph.candidates).ne, want);
+    shape.outputs = 0;
+    ASSERT_OK_AND_ASSIGN(const ModelGraph none, model->BuildGraph(shape));
+    EXPECT_EQ(none.candidates, kNoNode);
   }
 }
 

@@ -117,7 +117,7 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
   std::map<int32_t, Link> links_ ABSL_GUARDED_BY(mutex_);
   bool driving_ ABSL_GUARDED_BY(mutex_) = false;
   int waits_without_polling_ ABSL_GUARDED_BY(mutex_) = 0;  // see kCrowdedYield
-  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;  // the driver, on the descriptors
+  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;            // the driver, on the descriptors
   int64_t send_waiters_ ABSL_GUARDED_BY(mutex_) = 0;
   // Pointers are set once in Start; what they point to is guarded by the mutex. Last, so that they
   // end first.

@@ -18,6 +18,21 @@ namespace {
 constexpr double kDeadlineFlopsPerSecond = 1e8;
 constexpr std::chrono::seconds kDeadlineBase{60};
 
+// The reserve is a little larger than what it was planned for: the order in which lifetimes are
+// packed may serve the largest step better than one with fewer tokens or outputs.
+constexpr int64_t kMarginShare = 16;
+constexpr int64_t kLeastMargin = int64_t{64} << 10;
+
+void AddMargin(FleetProgram& program) {
+  for (ProcessProgram& process : program.processes) {
+    for (Slot& slot : process.program.slots) {
+      if (slot.kind != SlotKind::kArena && slot.kind != SlotKind::kCrossing) continue;
+      const int64_t margin = std::max(slot.bytes / kMarginShare, kLeastMargin);
+      slot.bytes = SaturatingAdd(slot.bytes, margin / kTensorAlignment * kTensorAlignment);
+    }
+  }
+}
+
 }  // namespace
 
 ModelRunner::ModelRunner(const Model& model, PlacedDevices placed, ProcessGroup& group,
@@ -138,6 +153,7 @@ absl::Status ModelRunner::ReserveBuckets() {
     status = PlanBuckets();
   }
   RETURN_IF_ERROR(status);
+  reserving_ = false;
   reserved_replacements_ = group_.counters().memory_replaced;
   return absl::OkStatus();
 }
@@ -191,6 +207,7 @@ absl::StatusOr<const ModelRunner::Bucket*> ModelRunner::BucketFor(const StepShap
 
   ASSIGN_OR_RETURN(const ModelGraph graph, model_.BuildGraph(ShapeOf(bucket.shape)));
   ASSIGN_OR_RETURN(FleetProgram compiled, Compile(graph.graph, bucket.shape.tokens));
+  if (reserving_) AddMargin(compiled);
   ++counters_.graphs_built;
   bucket.flops = GraphFlops(graph.graph);
   ASSIGN_OR_RETURN(const ProgramId program, group_.Install(std::move(compiled)));

@@ -160,6 +160,7 @@ class ModelRunner {
   std::deque<InFlight> in_flight_;
   std::vector<TableUpdate> updates_;  // of page tables, not yet launched
   int64_t next_step_ = 1;
+  bool reserving_ = true;              // buckets are made before the first step
   int64_t reserved_replacements_ = 0;  // memory replaced until the reserve was done
   RunnerCounters counters_;
   RunnerMemory memory_;

@@ -4,11 +4,13 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/error_scope.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
+#include "common/transport/own_address.h"
 #include "common/transport/ucx/ucx_transport.h"
 #include "rpc_backend/client/remote_device.h"
 #include "rpc_backend/client/worker_address.h"
@@ -28,6 +30,21 @@ int Rank(const Device& device) {
       return 2;
   }
   return 2;
+}
+
+// Connections to other machines leave by the interfaces that lead to them; where all workers are on
+// this machine nobody else can connect.
+UcxTransportOptions UcxOptionsFor(const std::vector<std::unique_ptr<RemoteWorker>>& workers) {
+  UcxTransportOptions ucx;
+  for (const std::unique_ptr<RemoteWorker>& worker : workers) {
+    const std::string& host = worker->address().host;
+    if (host.empty()) continue;  // a socket
+    absl::StatusOr<std::string> own = OwnAddressTowards(host);
+    if (!own.ok() || *own == "::1" || absl::StartsWith(*own, "127.")) continue;
+    if (ucx.more_own_addresses.empty()) ucx.bind_host = *own;
+    ucx.more_own_addresses.push_back(*std::move(own));
+  }
+  return ucx;
 }
 
 }  // namespace
@@ -100,7 +117,7 @@ absl::Status Fleet::OpenLink(const FleetOptions& options) {
   link.transport = options.transport;
   link.logger = &logger_;
   if (options.transport != "grpc") {
-    absl::StatusOr<std::unique_ptr<Transport>> ucx = NewUcxTransport({});
+    absl::StatusOr<std::unique_ptr<Transport>> ucx = NewUcxTransport(UcxOptionsFor(workers_));
     if (ucx.ok()) {
       transports_.push_back(*std::move(ucx));
     } else if (options.transport == "ucx") {

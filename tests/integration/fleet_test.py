@@ -36,9 +36,16 @@ def prompt_of(model):
 def evaluate(model, tokens, *arguments):
     """Logits as bytes, and the greedy continuation; of a file, or of a golden model by name."""
     path = model if isinstance(model, pathlib.Path) else GOLDEN / model / "model.gguf"
+    return evaluate_on([], path, tokens, *arguments)
+
+
+def evaluate_on(prefix, path, tokens, *arguments, environment=None):
+    """The same by a command line that begins with `prefix`."""
     with tempfile.NamedTemporaryFile(suffix=".f32") as logits:
-        result = weft("eval", "-m", path, "--tokens", ",".join(map(str, tokens)), "--logits",
-                      logits.name, "--greedy", 8, *EXACT, *arguments)
+        command = [*prefix, WEFT, "eval", "-m", path, "--tokens", ",".join(map(str, tokens)), "--logits", logits.name,
+                   "--greedy", 8, *EXACT, *arguments]
+        result = subprocess.run(list(map(str, command)), capture_output=True, timeout=300, encoding="utf-8",
+                                errors="surrogateescape", check=False, env={**os.environ, **(environment or {})})
         assert result.returncode == 0, result.stderr
         return pathlib.Path(logits.name).read_bytes(), result.stdout  # the command replaces the file
 

@@ -1,9 +1,11 @@
 #include "common/transport/ucx/ucx_transport.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/transport/host_identity.h"
@@ -46,9 +48,19 @@ class UcxTransport final : public Transport {
     // UCX finds no interface for ::1.
     if (this_machine_only_ && bound.storage.ss_family == AF_INET6) bound = loopback;
     setup_.announced = bound;
+    interfaces_ = {InterfaceOf(bound)};
     if (!options.announce_host.empty()) {
       ASSIGN_OR_RETURN(setup_.announced, ResolveHost(options.announce_host, 0));
+      // Where others reach this machine by a foreign address (a translated one), by that of its
+      // own.
+      std::string interface = InterfaceOf(setup_.announced);
+      if (!interface.empty()) interfaces_ = {std::move(interface)};
     }
+    for (const std::string& own : options.more_own_addresses) {
+      ASSIGN_OR_RETURN(const SocketAddress address, ResolveHost(own, 0));
+      interfaces_.insert(InterfaceOf(address));
+    }
+    interfaces_.erase("");
     for (int i = 0; i < (options.first_port == 0 ? 1 : options.port_count); ++i) {
       setup_.remote_addresses.push_back(bound);
       SetPort(setup_.remote_addresses.back(), static_cast<uint16_t>(options.first_port + i));
@@ -74,13 +86,15 @@ class UcxTransport final : public Transport {
         if (this_machine_only_) return absl::OkStatus();
       }
     }
-    ASSIGN_OR_RETURN(setup_.remote,
-                     UcxContext::Create(UcxMode::kRemote, transports, InterfaceOf(setup_.announced),
-                                        setup_.announced.storage.ss_family == AF_INET6));
+    ASSIGN_OR_RETURN(
+        setup_.remote,
+        UcxContext::Create(UcxMode::kRemote, transports, absl::StrJoin(interfaces_, ","),
+                           setup_.announced.storage.ss_family == AF_INET6));
     return absl::OkStatus();
   }
 
   std::string name_ = "ucx";
+  std::set<std::string> interfaces_;  // that may carry connections; all if empty
   UcxPort::Setup setup_;
   bool this_machine_only_ = false;
 };

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/transport/transport.h"
@@ -22,6 +23,9 @@ struct UcxTransportOptions {
   std::string bind_host = "127.0.0.1";
   // What others shall connect to; needed where bind_host is 0.0.0.0 or ::. Empty: bind_host.
   std::string announce_host;
+  // More addresses of this machine: their network interfaces carry connections too. By default only
+  // the interface of the address that is announced does.
+  std::vector<std::string> more_own_addresses;
   // Each port takes the first free one of [first_port, first_port + port_count) for other machines;
   // 0: any. After a restart the system may keep a number busy for a minute, unless
   // UCX_TCP_CM_REUSEADDR=y is in the environment: UCX takes that setting from nowhere else.

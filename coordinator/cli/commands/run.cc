@@ -63,15 +63,15 @@ nlohmann::ordered_json PlanJson(const RunnerCounters& counters) {
       {"arena_lower_bound", counters.arena_lower_bound}};
 }
 
-// What processes did between the first token and the last.
-struct DecodeCounters {
-  std::vector<ProcessCounters> before;
-  std::vector<ProcessCounters> after;
+// What processes had done when the prompt, the first token and the last came.
+struct RunCounters {
+  std::vector<ProcessCounters> prompt;
+  std::vector<ProcessCounters> first;
+  std::vector<ProcessCounters> last;
 };
 
 absl::Status Report(const RunFlags& flags, const GenerateResult& result, const std::string& text,
-                    const RunnerCounters& counters, const DecodeCounters& processes,
-                    Logger& logger) {
+                    const RunnerCounters& counters, const RunCounters& processes, Logger& logger) {
   const auto count = static_cast<int64_t>(result.tokens.size());
   const double prompt_rate = PerSecond(result.prompt_tokens, result.prompt_seconds);
   // The first token comes from the prompt's logits.
@@ -82,7 +82,7 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
                       result.prompt_tokens, result.prompt_seconds, prompt_rate, count,
                       result.decode_seconds, decode_rate, AbslView(StopReasonText(result.stop))));
   if (!flags.json) {
-    if (flags.stats) logger.Info(ProcessCountersText(processes.before, processes.after));
+    if (flags.stats) logger.Info(ProcessCountersText(processes.first, processes.last));
     return absl::OkStatus();
   }
   nlohmann::ordered_json json = {{"text", text},
@@ -94,7 +94,10 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
                                  {"decode_seconds", result.decode_seconds},
                                  {"decode_tokens_per_s", decode_rate},
                                  {"plan", PlanJson(counters)}};
-  if (flags.stats) json["processes"] = ProcessCountersJson(processes.before, processes.after);
+  if (flags.stats) {
+    json["processes"] = ProcessCountersJson(processes.first, processes.last);
+    json["prompt_processes"] = ProcessCountersJson(processes.prompt, processes.first);
+  }
   return Print(json.dump() + "\n");
 }
 
@@ -135,10 +138,11 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   if (!flags.ignore_end) {
     callbacks.ends = [&](int32_t token) { return tokenizer->IsEndOfGeneration(token); };
   }
-  DecodeCounters processes;
+  RunCounters processes;
+  processes.prompt = ReadProcessCounters(session->group(), session->fleet());
   callbacks.emit = [&](int32_t token) {
-    if (flags.stats && processes.before.empty()) {
-      processes.before = ReadProcessCounters(session->group(), session->fleet());
+    if (flags.stats && processes.first.empty()) {
+      processes.first = ReadProcessCounters(session->group(), session->fleet());
     }
     sampler.Accept(token);
     show(stream.Append(tokenizer->Piece(token, false)));
@@ -151,7 +155,7 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   };
   ASSIGN_OR_RETURN(const GenerateResult result,
                    Generate(session->runner(), context.clock, tokens, flags.count, callbacks));
-  processes.after = ReadProcessCounters(session->group(), session->fleet());
+  processes.last = ReadProcessCounters(session->group(), session->fleet());
   show(stream.Finish());
   if (!flags.json) written.Update(Print("\n"));
   RETURN_IF_ERROR(written);
@@ -196,8 +200,10 @@ void AddRunCommand(CLI::App& app, CommandContext& context) {
   command->add_flag("--all-logits", flags->all_logits,
                     "fetch every token's logits, not the likeliest ones; same text, slower");
   command->add_flag("--json", flags->json, "print one JSON object instead of the text");
-  command->add_flag("--stats", flags->stats,
-                    "messages, bytes and time per step of each worker while tokens come");
+  command->add_flag(
+      "--stats", flags->stats,
+      "messages, bytes and time per step of each worker while tokens come; with --json "
+      "also while the prompt is read");
   command->callback(
       [flags, &context] { context.action = [flags, &context] { return Run(*flags, context); }; });
 }

@@ -10,9 +10,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace weft {
 namespace {
+
+constexpr size_t kTouchBytes = size_t{8} << 20;
+constexpr size_t kTouchStep = 4096;  // no page is smaller
 
 absl::Status FileError(const std::string& path, const char* what) {
   const int error = errno;
@@ -60,6 +64,25 @@ void MappedFile::WillNeed(size_t offset, size_t length) const {
   const size_t begin = offset / page * page;
   const size_t end = std::min(size_, offset + std::min(length, size_ - offset));
   madvise(const_cast<uint8_t*>(data_) + begin, end - begin, MADV_WILLNEED);
+}
+
+absl::Status MappedFile::Touch(size_t offset, size_t length,
+                               absl::FunctionRef<absl::Status(int64_t bytes)> read) const {
+  if (offset > size_ || length > size_ - offset) {
+    return absl::OutOfRangeError(
+        absl::StrCat(path_, ": ", length, " bytes at ", offset, " of ", size_));
+  }
+  WillNeed(offset, length);
+  for (size_t done = 0; done < length;) {
+    const size_t piece = std::min(kTouchBytes, length - done);
+    const uint8_t* const begin = data_ + offset + done;
+    for (size_t i = 0; i < piece; i += kTouchStep) {
+      (void)*const_cast<const volatile uint8_t*>(begin + i);
+    }
+    RETURN_IF_ERROR(read(static_cast<int64_t>(piece)));
+    done += piece;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace weft

@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
@@ -29,6 +31,12 @@ class MappedFile {
 
   // Tells the kernel that [offset, offset + length) will be read soon. Advice only.
   void WillNeed(size_t offset, size_t length) const;
+
+  // Reads one byte of every page of [offset, offset + length), so that a slow disk shows now and
+  // not at the first use. Calls `read` with the bytes of each piece of at most 8 MiB that is in
+  // memory; its error ends the work. Errors: OUT_OF_RANGE.
+  absl::Status Touch(size_t offset, size_t length,
+                     absl::FunctionRef<absl::Status(int64_t bytes)> read) const;
 
  private:
   MappedFile(std::string path, const uint8_t* data, size_t size)

@@ -6,8 +6,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
+#include "common/base/clock.h"
 #include "common/base/error_scope.h"
+#include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
 #include "common/transport/own_address.h"
@@ -17,6 +20,8 @@
 
 namespace weft {
 namespace {
+
+constexpr std::chrono::milliseconds kQuietStart{1000};
 
 // GPUs before accelerators before CPUs (decision 4).
 int Rank(const Device& device) {
@@ -47,6 +52,50 @@ UcxTransportOptions UcxOptionsFor(const std::vector<std::unique_ptr<RemoteWorker
   return ucx;
 }
 
+// Says once what a start waits for, if it takes long.
+class SlowStartNotice {
+ public:
+  explicit SlowStartNotice(Logger& logger) : logger_(logger) {}
+  ~SlowStartNotice() {
+    {
+      MutexLock lock(mutex_);
+      over_ = true;
+      changed_.NotifyAll();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void Expect(std::string name) {
+    MutexLock lock(mutex_);
+    missing_.push_back(std::move(name));
+  }
+  absl::Status Start() {
+    ASSIGN_OR_RETURN(thread_, StartThread([this] { Run(); }));
+    return absl::OkStatus();
+  }
+  void Reached(const std::string& name) {
+    MutexLock lock(mutex_);
+    missing_.erase(std::remove(missing_.begin(), missing_.end(), name), missing_.end());
+  }
+
+ private:
+  void Run() {
+    const Clock::TimePoint deadline = SystemClock().Now() + kQuietStart;
+    MutexLock lock(mutex_);
+    while (!over_ && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    if (over_ || missing_.empty()) return;
+    logger_.Info(StdView(absl::StrCat("connecting to ", absl::StrJoin(missing_, ", "), " ...")));
+  }
+
+  Logger& logger_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::string> missing_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::string> NormalWorkerAddress(std::string_view text) {
@@ -70,11 +119,18 @@ Fleet::~Fleet() = default;
 
 absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
   std::vector<std::string> addresses = options.workers;
+  SlowStartNotice notice(logger_);
+  if (options.local_workers > 0) {
+    notice.Expect(absl::StrCat(options.local_workers, " local workers"));
+  }
+  for (const std::string& address : options.workers) notice.Expect(address);
+  RETURN_IF_ERROR(notice.Start());
   if (options.local_workers > 0) {
     LocalWorkersOptions local = options.local;
     local.count = options.local_workers;
     local.transport = options.transport;
     ASSIGN_OR_RETURN(local_, LocalWorkers::Spawn(local));
+    notice.Reached(absl::StrCat(options.local_workers, " local workers"));
     addresses.insert(addresses.end(), local_->addresses().begin(), local_->addresses().end());
   }
   std::vector<absl::StatusOr<std::unique_ptr<RemoteWorker>>> connected;
@@ -88,6 +144,7 @@ absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
     worker.connect_timeout = options.connect_timeout;
     worker.loss_after = options.loss_after;
     connected[i] = RemoteWorker::Connect(worker, &logger_);
+    notice.Reached(addresses[i]);
   };
   for (size_t i = 0; i < addresses.size() && started.ok(); ++i) {
     absl::StatusOr<std::thread> thread = StartThread([&connect, i] { connect(i); });

@@ -13,16 +13,6 @@ namespace weft {
 namespace {
 
 constexpr int64_t kChunkBytes = int64_t{8} << 20;
-constexpr int64_t kPageBytes = 4096;
-
-// Reads one byte of every page of [data, data + bytes), so that it is in memory and mapped.
-uint8_t Touch(const uint8_t* data, int64_t bytes) {
-  uint8_t sum = 0;
-  for (int64_t i = 0; i < bytes; i += kPageBytes) {
-    sum = static_cast<uint8_t>(sum + *const_cast<const volatile uint8_t*>(data + i));
-  }
-  return sum;
-}
 
 int64_t TotalBytes(absl::Span<const GgufTensor* const> tensors) {
   int64_t bytes = 0;
@@ -146,13 +136,8 @@ absl::Status LoadedWeights::UseInPlace(const Model& model, int32_t id,
   bindings_[id] = {SlotKind::kWeight, id, buffer, tensor.file_offset};
   if (item.same_as >= 0) return absl::OkStatus();
   const MappedFile& mapped = model.file().file(tensor.file_index);
-  mapped.WillNeed(static_cast<size_t>(tensor.file_offset), static_cast<size_t>(tensor.bytes));
-  for (int64_t at = 0; at < tensor.bytes; at += kChunkBytes) {
-    const int64_t bytes = std::min(kChunkBytes, tensor.bytes - at);
-    Touch(mapped.bytes().data() + tensor.file_offset + at, bytes);
-    RETURN_IF_ERROR(Advance(bytes, progress));
-  }
-  return absl::OkStatus();
+  return mapped.Touch(static_cast<size_t>(tensor.file_offset), static_cast<size_t>(tensor.bytes),
+                      [&](int64_t bytes) { return Advance(bytes, progress); });
 }
 
 absl::Status LoadedWeights::Copy(const Model& model, int32_t id, const LoadProgress& progress) {

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,6 +31,24 @@ TEST(MappedFile, EmptyFile_IsAnEmptySpan) {
   ASSERT_OK_AND_ASSIGN(const auto file, MappedFile::Open(folder.Write("f", "")));
   EXPECT_TRUE(file->bytes().empty());
   file->WillNeed(0, 1);
+}
+
+TEST(MappedFile, Touch_TellsWhatWasReadAndEndsWithItsError) {
+  const TemporaryFolder folder;
+  ASSERT_OK_AND_ASSIGN(const auto file,
+                       MappedFile::Open(folder.Write("f", std::string(20 << 20, 'x'))));
+  std::vector<int64_t> pieces;
+  const auto keep = [&](int64_t bytes) {
+    pieces.push_back(bytes);
+    return absl::OkStatus();
+  };
+  ASSERT_OK(file->Touch(5, (20 << 20) - 5, keep));
+  EXPECT_EQ(pieces, (std::vector<int64_t>{8 << 20, 8 << 20, (4 << 20) - 5}));
+  EXPECT_OK(file->Touch(20 << 20, 0, keep));
+  EXPECT_THAT(file->Touch(0, 20 << 20, [](int64_t) { return absl::CancelledError("enough"); }),
+              StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(file->Touch(5, 20 << 20, keep), StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(file->Touch((20 << 20) + 1, 0, keep), StatusIs(absl::StatusCode::kOutOfRange));
 }
 
 TEST(MappedFile, WhatCannotBeMapped_IsNamed) {

@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -203,6 +206,27 @@ TEST_P(FleetTest, Drain_NewSessions_AreRefusedAndOpenOnesGoOn) {
   EXPECT_THAT(Coordinator().Open(Options(1), logger_),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("drain")));
   EXPECT_THAT(coordinator.Next(5), IsOk());
+}
+
+TEST_P(FleetTest, Connect_TakesLong_SaysOnceWhatItWaitsFor) {
+  const auto worker = StartWorker(0);
+  // Listens and never answers.
+  const int silent = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;
+  const std::string path = folder_.File("w1.sock");
+  path.copy(name.sun_path, sizeof(name.sun_path) - 1);
+  ASSERT_EQ(bind(silent, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0);
+  ASSERT_EQ(listen(silent, 5), 0);
+  FleetOptions options = Options(2);
+  options.connect_timeout = std::chrono::milliseconds(2500);
+  Logger logger("test", LogLevel::kInfo);
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(Fleet::Open(options, logger).ok());
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, HasSubstr("test: connecting to unix:" + path + " ..."));
+  EXPECT_EQ(text.find("connecting"), text.rfind("connecting")) << text;
+  close(silent);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, FleetTest, ::testing::Values("auto", "grpc"));

@@ -87,6 +87,12 @@ void PlanContext::Describe() {
     const NodeId root = graph().Root(id);
     if (root != id && graph().Executes(root)) writers_[root].push_back(id);
   }
+  FindOwners();
+  support_.assign(static_cast<size_t>(device_count()) * graph().nodes().size(), 0);
+  FindWeightHosts();
+}
+
+void PlanContext::FindOwners() {
   for (int32_t i = 0; i < graph().size(); ++i) {
     const BufferType* type = Place(NodeId{i}).type;
     if (type == nullptr || owners_.contains(type)) continue;
@@ -98,7 +104,40 @@ void PlanContext::Describe() {
     }
     owners_.emplace(type, owner);
   }
-  support_.assign(static_cast<size_t>(device_count()) * graph().nodes().size(), 0);
+}
+
+void PlanContext::FindWeightHosts() {
+  weight_hosts_.assign(graph().nodes().size(), -1);
+  const bool several = std::any_of(host_.begin(), host_.end(), [](int32_t h) { return h != 0; });
+  if (!several || !Enabled(Rule::kWeightHost)) return;
+  absl::flat_hash_map<NodeId, std::vector<NodeId>>
+      groups;  // by the tensor that they make or change
+  for (int32_t i = 0; i < graph().size(); ++i) {
+    if (graph().Executes(NodeId{i})) groups[graph().Root(NodeId{i})].push_back(NodeId{i});
+  }
+  for (const Pin& pin : input_->pins) groups.erase(graph().Root(pin.node));
+  for (const auto& [root, nodes] : groups) {
+    if (graph().IsLeaf(root) && Place(root).type != nullptr) continue;
+    const int32_t host = WeightHostOf(nodes);
+    for (const NodeId id : nodes) weight_hosts_[Index(id)] = host;
+  }
+}
+
+int32_t PlanContext::WeightHostOf(absl::Span<const NodeId> nodes) const {
+  for (const NodeId id : nodes) {
+    for (const NodeId source : graph().node(id).sources) {
+      const BufferType* type = IsWeight(source) ? Place(graph().Root(source)).type : nullptr;
+      if (type == nullptr) continue;
+      // What no listed device reads is bound through the last one.
+      const int32_t owner = OwnerOf(*type);
+      const int32_t host = host_[owner == kNoDevice ? last_device() : owner];
+      for (int32_t d = 0; d < device_count(); ++d) {
+        const auto runs = [&](NodeId node) { return Supports(d, node); };
+        if (host_[d] == host && std::all_of(nodes.begin(), nodes.end(), runs)) return host;
+      }
+    }
+  }
+  return -1;
 }
 
 SupportKind PlanContext::AskSupport(int32_t d, NodeId id) const {
@@ -183,6 +222,7 @@ NodeId PlanContext::RefusedWriter(int32_t d, NodeId id) const {
 
 bool PlanContext::MayRun(const Plan& plan, int32_t d, NodeId id) const {
   if (!Supports(d, id) || RefusedWriter(d, id) != kNoNode) return false;
+  if (const int32_t home = WeightHost(id); home >= 0 && host_[d] != home) return false;
   const Node& node = graph().node(id);
   if (!GetOpInfo(node.op).writes_source) return true;
   const BufferType* type = MemoryType(plan, node.sources[0]);
@@ -194,6 +234,9 @@ std::string PlanContext::WhyNot(const Plan& plan, int32_t d, NodeId id) const {
   if (const NodeId writer = RefusedWriter(d, id); writer != kNoNode) {
     return absl::StrCat(NodeText(graph(), writer),
                         " writes into it: ", Refusal(d, writer).message());
+  }
+  if (const int32_t home = WeightHost(id); home >= 0 && host_[d] != home) {
+    return "its weights are on another machine";
   }
   const BufferType* type = MemoryType(plan, graph().node(id).sources[0]);
   if (type == nullptr) return "what it writes into has no place";

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "coordinator/scheduler/plan.h"
 #include "coordinator/scheduler/plan_input.h"
 
@@ -67,9 +68,14 @@ class PlanContext {
   const BufferType* MemoryType(const Plan& plan, NodeId id) const;
   // Can the kernels of d read `id` where it lies? False while that is open.
   bool Reads(const Plan& plan, int32_t d, NodeId id) const;
-  // Supports; d also runs what later writes into the result; and for an op that writes its source:
-  // d works in that memory, or the leaf follows it.
+  // Supports; d also runs what later writes into the result; is on the machine of the node's
+  // weights; and for an op that writes its source: d works in that memory, or the leaf follows it.
   bool MayRun(const Plan& plan, int32_t d, NodeId id) const;
+  // The machine (HostIndex) that a node must be on because its weights are there, -1 for any. Of
+  // the first weight of which a device of its machine runs the node; nodes that write into one
+  // tensor have one machine together. Any where one of them is pinned, and where the tensor that
+  // they write into has a place.
+  int32_t WeightHost(NodeId id) const { return weight_hosts_[Index(id)]; }
   // Why not, of a device for which MayRun is false.
   std::string WhyNot(const Plan& plan, int32_t d, NodeId id) const;
   // What is copied so that another device can read `id`: a packed part of its tensor, or all of it.
@@ -82,6 +88,9 @@ class PlanContext {
   explicit PlanContext(const PlanInput& input) : input_(&input) {}
   absl::Status Check() const;
   void Describe();
+  void FindOwners();
+  void FindWeightHosts();
+  int32_t WeightHostOf(absl::Span<const NodeId> nodes) const;
   SupportKind AskSupport(int32_t d, NodeId id) const;
   // The first op that writes into the result of `id` and that d cannot run, or kNoNode.
   NodeId RefusedWriter(int32_t d, NodeId id) const;
@@ -91,6 +100,7 @@ class PlanContext {
   std::vector<bool> in_batch_;
   std::vector<int32_t> host_;
   std::vector<int32_t> memory_;
+  std::vector<int32_t> weight_hosts_;                         // per node
   std::vector<std::vector<NodeId>> weight_users_;             // per node; empty but for weights
   absl::flat_hash_map<NodeId, std::vector<NodeId>> writers_;  // by the computed tensor they change
   absl::flat_hash_map<const BufferType*, int32_t> owners_;

@@ -19,6 +19,7 @@ constexpr std::array<RuleRow, kRuleCount> kRows = {{
     {Rule::kWeight, "weight"},
     {Rule::kExemptRope, "exempt-rope"},
     {Rule::kExemptAttention, "exempt-attention"},
+    {Rule::kWeightHost, "weight-host"},
     {Rule::kOffload, "offload"},
     {Rule::kBatch, "batch"},
     {Rule::kSweepForward, "sweep-forward"},

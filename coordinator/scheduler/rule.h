@@ -17,6 +17,7 @@ enum class Rule : uint8_t {
   kWeight,           // a node is where its first weight is
   kExemptRope,       // except rope, whose only weight is a small vector
   kExemptAttention,  // and attention, whose only weights are sinks and slopes
+  kWeightHost,       // and on the machine of it, wherever else it might run
   kOffload,          // a device that wants a node takes it although its weight lies in host memory
   kBatch,            // devices take the batches that they prefer
   kSweepForward,     // accelerators spread to later nodes
@@ -36,7 +37,7 @@ enum class Rule : uint8_t {
   kFuse,          // plain ops become fused ones
   kInPlace,       // results may take over the memory of a source
 };
-inline constexpr int kRuleCount = 23;
+inline constexpr int kRuleCount = 24;
 
 // "offload", "sweep-forward", ...
 std::string_view RuleName(Rule rule);

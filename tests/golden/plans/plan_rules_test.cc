@@ -42,6 +42,16 @@ void FactorsOnTheCpu(PlanRig& rig) {
                              "turned"));
 }
 
+// On the machine of its factors, though its other source is here.
+void FactorsElsewhere(PlanRig& rig) {
+  const NodeId x = rig.g.Reshape(OnGpu(rig), {8, 1, 8, 1});
+  RopeAttributes rope;
+  rope.dimensions = 8;
+  rig.g.MarkOutput(rig.Named(rig.g.Rope(x, rig.Input("positions", kVector, DType::kI32),
+                                        rig.Weight("factors", {4, 1, 1, 1}, kFarGpu), rope),
+                             "turned"));
+}
+
 void SinksOnTheCpu(PlanRig& rig) {
   const NodeId q = rig.g.Reshape(OnGpu(rig), {8, 1, 8, 1});
   const NodeId positions = rig.Input("positions", kVector, DType::kI32);
@@ -109,6 +119,8 @@ std::vector<RuleRow> Rows() {
        "  rope 'turned' 1.wgt2\n"},
       {Rule::kExemptAttention, "", SinksOnTheCpu, "  paged_attention 'attended' 2.sup\n",
        "  paged_attention 'attended' 1.wgt5\n"},
+      {Rule::kWeightHost, "", FactorsElsewhere, "  < tensor 'on_gpu' 256 bytes from gpu\n",
+       "  < weight 'factors' 16 bytes from w0.gpu\n"},
       {Rule::kOffload, "llama-gqa.offload", nullptr, "  mul_mat '%7' 1.off\n", ""},
       {Rule::kBatch, "qwen2.unified", nullptr, "  mul_mat '%7' 1.bat\n", ""},
       {Rule::kSweepForward, "", BetweenGpus, "  < tensor 'between' 256 bytes from gpu\n",

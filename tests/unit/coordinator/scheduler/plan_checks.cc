@@ -6,22 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/graph/plain_form.h"
 #include "tests/unit/coordinator/scheduler/memory_replay.h"
+#include "tests/unit/coordinator/scheduler/weight_crossings.h"
 
 namespace weft {
 namespace {
-
-// As it is, or by its plain form.
-bool Runs(const Device& device, const Graph& graph, NodeId id) {
-  if (device.Supports(graph, id).ok()) return true;
-  const auto plain = PlainFormOf(graph, id);
-  if (!plain.ok()) return false;
-  for (int32_t i = 0; i < plain->size(); ++i) {
-    if (plain->Executes(NodeId{i}) && !device.Supports(*plain, NodeId{i}).ok()) return false;
-  }
-  return true;
-}
 
 class Checker {
  public:
@@ -39,6 +28,9 @@ class Checker {
     if (!error_.empty()) return error_;  // the rest would index by them
     CheckNeighbours();
     CheckReplicas();
+    if (WeightCrossings(context_, plan_).contains(std::string(kNoReason))) {
+      Fail("a weight goes to another machine for no reason");
+    }
     CheckStaged();
     CheckSources();
     CheckMemory();
@@ -64,7 +56,7 @@ class Checker {
         return Fail(NodeId{i}, "has no device");
       }
       if (!graph_.Executes(NodeId{i})) continue;
-      if (!Runs(DeviceOf(at.device), graph_, NodeId{i})) Fail(NodeId{i}, "is refused");
+      if (!RunsSomehow(DeviceOf(at.device), graph_, NodeId{i})) Fail(NodeId{i}, "is refused");
       if (at.cause == Cause::kNone) Fail(NodeId{i}, "has no cause");
     }
     for (const Pin& pin : input_.pins) {
@@ -101,10 +93,11 @@ class Checker {
     return IsForced(At(id)) || (At(id).cause == Cause::kSpread && !Writes(id));
   }
   bool CouldRun(int32_t d, NodeId id) const {
-    if (!Runs(DeviceOf(d), graph_, id)) return false;
+    if (!Off(Rule::kWeightHost) && HasWeightElsewhere(context_, plan_, id, d)) return false;
+    if (!RunsSomehow(DeviceOf(d), graph_, id)) return false;
     for (int32_t i = Index(id) + 1; i < graph_.size(); ++i) {
       if (!graph_.Executes(NodeId{i}) || graph_.Root(NodeId{i}) != id) continue;
-      if (!Runs(DeviceOf(d), graph_, NodeId{i})) return false;
+      if (!RunsSomehow(DeviceOf(d), graph_, NodeId{i})) return false;
     }
     return true;
   }

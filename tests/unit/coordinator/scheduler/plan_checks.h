@@ -21,6 +21,7 @@ namespace weft {
 //           accelerators and their stop at processors are on.
 //   INV-B6  the splits partition the nodes; one follows another on the same device only to copy
 //   INV-B8  a tensor is copied into a memory once, and only for a reader that could not read it
+//   no weight goes to another machine without a reason (weight_crossings.h)
 //   staged bytes of a split are within the limit, unless one node needs them
 //   INV-C1, C2, C3, C5 of its memory, which is planned anew as well
 std::string PlanFault(const PlanContext& context, const ExecutionPlan& plan);

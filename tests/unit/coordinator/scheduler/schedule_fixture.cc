@@ -22,6 +22,7 @@
 #include "tests/unit/common/program/program_fixture.h"
 #include "tests/unit/coordinator/scheduler/plan_checks.h"
 #include "tests/unit/coordinator/scheduler/plan_oracle.h"
+#include "tests/unit/coordinator/scheduler/weight_crossings.h"
 
 namespace weft {
 namespace {
@@ -243,18 +244,6 @@ class Run {
   std::deque<Wanted> wanted_;  // of the steps in flight
 };
 
-// Does the plan copy a weight from host to host?
-bool CopiesWeights(const PlanContext& context, const ExecutionPlan& plan) {
-  for (const ScheduledSplit& split : plan.scheduled.splits) {
-    for (const ScheduledCopy& copy : split.copies) {
-      const NodeId source = plan.scheduled.graph.node(copy.node).sources[0];
-      const int32_t from = plan.scheduled.devices[Index(source)];
-      if (copy.kind >= ReplicaKind::kWeight && !context.SameHost(from, split.device)) return true;
-    }
-  }
-  return false;
-}
-
 // Each tensor goes to a machine once, unless replicas are not to be used again.
 void CheckCrossings(const PlanContext& context, const ExecutionPlan& plan) {
   std::set<std::pair<NodeId, int32_t>> seen;
@@ -340,10 +329,12 @@ void CheckPlanAgainstOracle(Random& random, const PlanInput& input, int steps,
   const std::vector<std::string> hosts = HostsOf(input);
   if (hosts.size() < 2) return;
   const absl::StatusOr<FleetProgram> fleet = CompileFleet(context, plan, hosts);
-  if (CopiesWeights(context, plan)) {
+  const std::set<std::string> crossings = WeightCrossings(context, plan.plan);
+  if (!crossings.empty()) {
     EXPECT_THAT(fleet, StatusIs(absl::StatusCode::kInvalidArgument,
                                 testing::HasSubstr("of another machine in each step")));
     ++statistics.refused;
+    for (const std::string& reason : crossings) ++statistics.reasons[reason];
     return;
   }
   ASSERT_OK(fleet);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
+#include <string>
 
 #include "common/base/random.h"
 #include "coordinator/scheduler/plan.h"
@@ -25,7 +27,9 @@ struct ScheduleStatistics {
   int64_t aborted = 0;    // steps that it ended
   int64_t fleets = 0;     // plans that ran once more in a process per host
   int64_t edges = 0;      // tensors that their processes hand to each other in a step
-  int64_t refused = 0;    // plans that copy weights between hosts
+  int64_t refused = 0;    // plans that copy weights between hosts, which fleets refuse
+  // The same by reason (weight_crossings.h); a plan may have several.
+  std::map<std::string, int64_t> reasons;
 };
 
 // Plans `input` twice, with unrelated questions in between, and checks that the plans are equal and

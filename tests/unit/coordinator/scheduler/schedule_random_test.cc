@@ -2,6 +2,8 @@
 // Registered once more with ten thousand seeds for the nightly run.
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <vector>
 
 #include "common/graph/graph_builder.h"
 #include "coordinator/scheduler/execution_plan.h"
@@ -11,6 +13,7 @@
 #include "tests/support/test_seed.h"
 #include "tests/unit/coordinator/scheduler/random_fleet.h"
 #include "tests/unit/coordinator/scheduler/schedule_fixture.h"
+#include "tests/unit/coordinator/scheduler/weight_crossings.h"
 
 namespace weft {
 namespace {
@@ -19,7 +22,7 @@ void Print(const ScheduleStatistics& s) {
   std::printf(
       "%lld plans, %lld splits, %lld weights staged (%lld of experts), %lld further chunks, "
       "%lld pipelined, %lld nodes fused, %lld resolved, %lld tensors observed, %lld steps ended, "
-      "%lld fleets with %lld edges, %lld copy weights between hosts\n",
+      "%lld fleets with %lld edges, %lld refused\n",
       static_cast<long long>(s.plans), static_cast<long long>(s.splits),
       static_cast<long long>(s.staged), static_cast<long long>(s.experts),
       static_cast<long long>(s.chunks), static_cast<long long>(s.pipelined),
@@ -27,6 +30,15 @@ void Print(const ScheduleStatistics& s) {
       static_cast<long long>(s.observed), static_cast<long long>(s.aborted),
       static_cast<long long>(s.fleets), static_cast<long long>(s.edges),
       static_cast<long long>(s.refused));
+  for (const auto& [reason, count] : s.reasons) {
+    std::printf("refused, %s: %lld\n", reason.c_str(), static_cast<long long>(count));
+  }
+}
+
+// Decision 35: what is refused does not grow. `most` holds for the seeds of the CI; a change of
+// what is random, not of the scheduler, is a reason to count anew.
+void CheckRefusals(const ScheduleStatistics& statistics, std::map<std::string, int64_t> most) {
+  for (const auto& [reason, count] : statistics.reasons) EXPECT_LE(count, most[reason]) << reason;
 }
 
 // Two to five devices, most of them with some delay, and now and then many.
@@ -49,6 +61,15 @@ TEST(ScheduleRandom, AnyFleet_EqualsTheOracle) {
     if (HasFailure()) return;
   }
   Print(statistics);
+  if (seed == 1 && count == 300) {
+    EXPECT_LE(statistics.refused, 103);
+    CheckRefusals(statistics, {{"it writes elsewhere", 34},
+                               {"refused beside the weight", 28},
+                               {"the reader is pinned", 19},
+                               {"the rule is off", 7},
+                               {"the weight has no place", 3},
+                               {"weights of two machines", 53}});
+  }
   if (count < 300) return;
   EXPECT_EQ(statistics.causes.size(), static_cast<size_t>(Cause::kFirst));  // all
   EXPECT_GT(statistics.staged, 0);
@@ -61,19 +82,97 @@ TEST(ScheduleRandom, AnyFleet_EqualsTheOracle) {
   EXPECT_GT(statistics.edges, 0);
 }
 
-// Weights lie on the devices one after another, in the order of their first readers, as layers do;
-// so few plans want a weight of another host.
-void PlaceInStages(const Graph& graph, PlanInput& input) {
-  const auto count = static_cast<int32_t>(input.devices.size());
-  for (int32_t i = graph.size() - 1; i >= 0; --i) {
-    for (const NodeId source : graph.node(NodeId{i}).sources) {
-      const LeafAttributes* leaf = graph.leaf(source);
-      if (leaf == nullptr || leaf->kind != LeafKind::kWeight) continue;
-      input.leafs[Index(source)].type = &input.devices[i * count / graph.size()]->buffer_type();
+// Bound memory lies on the machines one after another, in the order of its first users, as layers
+// do: what one op needs lies on one machine, if a device of it can run that op. So a plan has no
+// reason to copy a weight to another machine.
+class StagePlacer {
+ public:
+  StagePlacer(const Graph& graph, PlanInput& input) : graph_(graph), input_(input) {}
+
+  void Run() {
+    input_.pins.clear();
+    for (int32_t i = 0; i < graph_.size(); ++i) part_of_.push_back(i);
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      if (graph_.Executes(NodeId{i})) Join(NodeId{i});
+    }
+    std::map<int32_t, std::vector<NodeId>> parts;
+    for (int32_t i = 0; i < graph_.size(); ++i) parts[PartOf(i)].push_back(NodeId{i});
+    const auto count = static_cast<int32_t>(input_.devices.size());
+    for (const auto& [first, nodes] : parts) Place(nodes, FirstUse(nodes) * count / graph_.size());
+  }
+
+ private:
+  int32_t PartOf(int32_t i) {
+    while (part_of_[i] != i) i = part_of_[i];
+    return i;
+  }
+
+  // An op, the tensor that it makes or changes, and its weights.
+  void Join(NodeId id) {
+    part_of_[PartOf(Index(id))] = PartOf(Index(graph_.Root(id)));
+    for (const NodeId source : graph_.node(id).sources) {
+      const NodeId root = graph_.Root(source);
+      if (IsLeaf(root, LeafKind::kWeight)) part_of_[PartOf(Index(root))] = PartOf(Index(id));
     }
   }
-  input.pins.clear();
-}
+
+  bool IsLeaf(NodeId id, LeafKind kind) const {
+    const LeafAttributes* leaf = graph_.leaf(id);
+    return leaf != nullptr && leaf->kind == kind;
+  }
+
+  int32_t FirstUse(const std::vector<NodeId>& nodes) const {
+    for (const NodeId id : nodes) {
+      if (graph_.Executes(id)) return Index(id);
+    }
+    return 0;
+  }
+
+  // From `stage` on, the first device beside which all of it can be computed; caches must be
+  // changed by that device itself. Where there is none, things stay where they are.
+  void Place(const std::vector<NodeId>& nodes, int32_t stage) {
+    const auto count = static_cast<int32_t>(input_.devices.size());
+    for (int32_t k = 0; k < count; ++k) {
+      const int32_t d = (stage + k) % count;
+      const bool fits = std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+        const bool changes = IsLeaf(graph_.Root(id), LeafKind::kCache);
+        return !graph_.Executes(id) || (changes ? Runs(d, id) : SomeRuns(d, Makers(nodes, id)));
+      });
+      if (!fits) continue;
+      for (const NodeId id : nodes) {
+        if (!IsLeaf(id, LeafKind::kWeight) && !IsLeaf(id, LeafKind::kCache)) continue;
+        LeafPlace& place = input_.leafs[Index(id)];
+        place.type = &input_.devices[d]->buffer_type();
+        if (IsLeaf(id, LeafKind::kWeight)) place.usage = BufferUsage::kWeights;
+      }
+      return;
+    }
+  }
+
+  bool Runs(int32_t d, NodeId id) const { return RunsSomehow(*input_.devices[d], graph_, id); }
+
+  // Those that make or change the same tensor.
+  std::vector<NodeId> Makers(const std::vector<NodeId>& nodes, NodeId id) const {
+    std::vector<NodeId> makers;
+    for (const NodeId other : nodes) {
+      if (graph_.Executes(other) && graph_.Root(other) == graph_.Root(id)) makers.push_back(other);
+    }
+    return makers;
+  }
+
+  bool SomeRuns(int32_t beside, const std::vector<NodeId>& ids) const {
+    for (size_t d = 0; d < input_.devices.size(); ++d) {
+      const bool runs = std::all_of(ids.begin(), ids.end(),
+                                    [&](NodeId id) { return Runs(static_cast<int32_t>(d), id); });
+      if (runs && input_.devices[d]->host() == input_.devices[beside]->host()) return true;
+    }
+    return false;
+  }
+
+  const Graph& graph_;
+  PlanInput& input_;
+  std::vector<int32_t> part_of_;  // union-find over nodes
+};
 
 TEST(ScheduleRandom, FleetsInStages_EqualTheOracle) {
   const uint64_t seed = TestSeed(500000);
@@ -88,13 +187,14 @@ TEST(ScheduleRandom, FleetsInStages_EqualTheOracle) {
     shape.buffer_bytes = std::max(LargestTensor(graph) + 1024, InputSum(graph));
     const RandomFleet fleet = MakeRandomFleet(random, shape);
     PlanInput input = MakeRandomInput(random, graph, fleet, random.Between(0, 2) == 0);
-    PlaceInStages(graph, input);
+    StagePlacer(graph, input).Run();
     CheckPlanAgainstOracle(random, input, 6, statistics);
     if (HasFailure()) return;
   }
   Print(statistics);
+  if (seed == 500000 && count == 150) CheckRefusals(statistics, {{"the rule is off", 1}});
   if (count < 150) return;
-  EXPECT_GT(statistics.fleets, 0);
+  EXPECT_GT(statistics.fleets, 20 * statistics.refused);
   EXPECT_GT(statistics.edges, 0);
 }
 
@@ -159,7 +259,7 @@ PlanInput OverViews(const PlanInput& input, const Graph& viewed,
 // INV-B12: where it is cut, and what is copied, does not depend on views of whole tensors.
 TEST(ScheduleRandom, InsertedViews_LeaveTheCutAlone) {
   const uint64_t seed = TestSeed(300000);
-  const uint64_t count = std::min<uint64_t>(TestCount(100), 1000);
+  const uint64_t count = TestCount(100);
   for (uint64_t i = 0; i < count; ++i) {
     SCOPED_TRACE(testing::Message() << "WEFT_TEST_SEED=" << seed + i << " WEFT_TEST_COUNT=1");
     Random random(seed + i);

@@ -1,11 +1,14 @@
 // Steps that overlap: when they start, which copies they use, what becomes of them after errors.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <set>
 #include <thread>
 
 #include "common/base/mutex.h"
 #include "common/graph/graph_builder.h"
+#include "common/program/loopback_edges.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/common/program/gate.h"
 #include "tests/unit/common/program/program_fixture.h"
@@ -56,6 +59,7 @@ class OverlapTest : public ::testing::Test {
     LocalProgramHostOptions options;
     options.devices = Borrow(fakes_);
     options.observer = std::move(observer_);
+    options.edges = &edges_.port(0);
     ASSERT_OK_AND_ASSIGN(host_, LocalProgramHost::Create(std::move(options)));
     for (const bool overlap : {false, true}) {
       ASSERT_OK_AND_ASSIGN(const ProgramId program, host_->Install(TwoStages(overlap)));
@@ -126,6 +130,7 @@ class OverlapTest : public ::testing::Test {
     return doubled_in_;
   }
 
+  LoopbackEdges edges_{LoopbackOptions{.processes = 2}};  // the other process is the test
   Gate gate_;
   StepObserver observer_;  // set before Start
   Mutex mutex_;
@@ -228,6 +233,63 @@ TEST_F(OverlapTest, OnlyCommandsAtCrossingSlots_ArePreparedPerCopy) {
   // One each without overlap; with it "doubled" four times, "tripled" and "sum" once.
   EXPECT_EQ(fakes_[0]->traffic().prepared, 1 + 4);
   EXPECT_EQ(fakes_[1]->traffic().prepared, 2 + 2);
+}
+
+// A tensor that another device reads, and the host too: as an output and through the observer.
+TEST_F(OverlapTest, WhatTheHostReadsOfACrossingTensor_IsOfItsStep) {
+  std::map<int64_t, std::vector<uint8_t>> seen;
+  observer_ = [&](int64_t step, int32_t tag, absl::Span<const uint8_t> bytes) {
+    MutexLock lock(mutex_);
+    if (tag == 1) seen[step].assign(bytes.begin(), bytes.end());
+    return true;
+  };
+  Start(nullptr, HoldAt("tripled"));
+  Program program = TwoStages(true);
+  const auto doubled = std::find_if(program.graph.nodes().begin(), program.graph.nodes().end(),
+                                    [](const Node& node) { return node.name == "doubled"; });
+  const NodeId id{static_cast<int32_t>(doubled - program.graph.nodes().begin())};
+  program.graph.mutable_node(id).output = true;
+  program.outputs.push_back({id});
+  std::vector<Command>& first = program.streams[0].commands;
+  const auto compute = std::find_if(first.begin(), first.end(), [](const Command& command) {
+    return std::holds_alternative<ComputeCommand>(command);
+  });
+  first.insert(compute + 1, ObserveCommand{id, 1});
+  ASSERT_OK_AND_ASSIGN(const ProgramId installed, host_->Install(program));
+  ASSERT_OK_AND_ASSIGN(instances_[true], host_->Instantiate(installed, {}));
+  for (int64_t step = 1; step <= 4; ++step) Launch(step);
+  AwaitDone(0, 4);  // the first device is four steps ahead, each in a copy of its own
+  gate_.Open();
+  for (int64_t step = 1; step <= 4; ++step) {
+    ASSERT_OK_AND_ASSIGN(const StepOutput output, host_->Await(step, Soon()));
+    EXPECT_EQ(output.outputs[1], Bytes(static_cast<float>(2 * step))) << "step " << step;
+    MutexLock lock(mutex_);
+    EXPECT_EQ(seen[step], Bytes(static_cast<float>(2 * step))) << "step " << step;
+  }
+}
+
+// What comes from another process and is read by a second device: a copy per step, too.
+TEST_F(OverlapTest, WhatIsReceivedIntoACrossingSlot_IsOfItsStep) {
+  Start(nullptr, HoldAt("tripled"));
+  Program program = TwoStages(true);
+  for (Command& command : program.streams[0].commands) {
+    if (!std::holds_alternative<ComputeCommand>(command)) continue;
+    const NodeId id = std::get<ComputeCommand>(command).nodes[0];
+    Node& node = program.graph.mutable_node(id);
+    node.op = Op::kReceive;
+    node.attributes = ReceiveAttributes{DType::kF32, {4, 1, 1, 1}};
+    node.sources.clear();
+    command = ReceiveCommand{id, program.places[Index(id)], 16, 0, 1};
+  }
+  ASSERT_OK_AND_ASSIGN(const ProgramId installed, host_->Install(program));
+  ASSERT_OK_AND_ASSIGN(instances_[true], host_->Instantiate(installed, {}));
+  for (int64_t step = 1; step <= 4; ++step) {
+    ASSERT_OK(edges_.port(1).Send(step, 0, 0, Bytes(static_cast<float>(2 * step))));
+    Launch(step);
+  }
+  while (edges_.waiting(0) > 0) std::this_thread::yield();
+  gate_.Open();
+  for (int64_t step = 1; step <= 4; ++step) ExpectResult(step);
 }
 
 TEST_F(OverlapTest, CancelledStep_LeavesLaterOnesRunning) {

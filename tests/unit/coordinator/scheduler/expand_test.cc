@@ -150,6 +150,19 @@ TEST(Expand, AMachine_SpreadsInALayerThatItHoldsPartOf) {
   EXPECT_EQ(rig.Splits(), "w0.cpu [input x]: a; w1.gpu [tensor a]: b c");
 }
 
+// Nodes of no layer are no layer together, wherever some of them are fixed.
+TEST(Expand, NodesOfNoLayer_AreHeldByNobody) {
+  PlanRig rig({Gpu("w1.gpu", "w1"), Cpu("w0.cpu", "w0"), Cpu("cpu")});
+  const NodeId a = rig.g.MulMat(rig.Weight("a", {8, 8, 1, 1}, 1), rig.Input("x", {8, 1, 1, 1}));
+  rig.g.set_layer(0);
+  const NodeId b = rig.g.MulMat(rig.Weight("b", {8, 8, 1, 1}, 0), a);
+  rig.g.set_layer(-1);
+  const NodeId c = rig.g.Scale(b, 2);
+  rig.g.MarkOutput(c);
+  ASSERT_OK(rig.Plan());
+  EXPECT_EQ(rig.At(c), "w1.gpu 2.sup");
+}
+
 TEST(Expand, PinsSpreadToo) {
   PlanRig rig(Chain::Pair());
   const NodeId a = rig.g.Scale(rig.Input("x", {8, 1, 1, 1}), 2);

@@ -106,6 +106,21 @@ TEST(WeightHost, ATargetIsWithTheWeightsOfItsWriters) {
   }
 }
 
+// No device beside the weight runs all of them, so they are together elsewhere.
+TEST(WeightHost, ATargetThatIsRefusedThere_TakesItsWritersAlong) {
+  std::vector<RigDevice> machines = Machines({Op::kScale});
+  machines[kFarCpu] = Refusing(machines[kFarCpu], {Op::kScale});
+  PlanRig rig(machines);
+  const NodeId target = rig.g.Scale(OnNear(rig), 2);
+  const NodeId written = rig.g.Make(
+      Op::kSetRows, {},
+      {target, rig.Weight("rows", kVector, kFar), rig.Input("ids", {1, 1, 1, 1}, DType::kI32)});
+  rig.g.MarkOutput(written);
+  ASSERT_OK(rig.Plan());
+  EXPECT_EQ(rig.At(target), "w0.gpu 2.sup");
+  EXPECT_EQ(rig.At(written), "w0.gpu 2.sup");
+}
+
 // What has a place is written where it is, whatever is written.
 TEST(WeightHost, MemoryWithAPlaceComesFirst) {
   PlanRig rig(Machines({}));

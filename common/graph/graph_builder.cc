@@ -96,7 +96,7 @@ NodeId GraphBuilder::Repeat(NodeId x, const Extents& ne) {
 }
 
 NodeId GraphBuilder::GetRows(NodeId table, NodeId ids) {
-  return Make(Op::kGetRows, NoAttributes{}, {table, ids});
+  return Make(Op::kGetRows, GetRowsAttributes{}, {table, ids});
 }
 
 NodeId GraphBuilder::Scale(NodeId x, float factor, float bias) {

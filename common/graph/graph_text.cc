@@ -65,7 +65,13 @@ std::string Text(const PagedAttentionAttributes& a) {
   if (a.value_dimensions != 0) absl::StrAppend(&text, " value prefix ", a.value_dimensions);
   if (a.has_sinks) absl::StrAppend(&text, " sinks");
   if (a.has_slopes) absl::StrAppend(&text, " slopes");
+  if (a.heads_per_kv != 0) {
+    absl::StrAppend(&text, " heads ", a.heads_per_kv, " per kv from ", a.head_offset);
+  }
   return text;
+}
+std::string Text(const GetRowsAttributes& a) {
+  return a.partial_table ? absl::StrCat("from row ", a.first_row) : "";
 }
 std::string Text(const TriangleAttributes& a) {
   return absl::StrCat(a.lower ? "lower" : "upper", a.diagonal ? " with diagonal" : "");

@@ -195,8 +195,20 @@ struct PagedAttentionAttributes {
       0;  // 0: rows of the V pages; else V is the first so many elements of each K row (MLA)
   bool has_sinks = false;   // a source with one logit per head
   bool has_slopes = false;  // a source with one ALiBi slope per head
+  // Of a rank that holds part of the heads (attention_heads.h): query heads per KV head, and the
+  // first one's place among those of the first KV head. 0: as the sources' extents say.
+  int32_t heads_per_kv = 0;
+  int32_t head_offset = 0;
   friend bool operator==(const PagedAttentionAttributes&,
                          const PagedAttentionAttributes&) = default;
+};
+
+// The table may be a part of a larger one: it holds its rows first_row, first_row + 1 and so on,
+// and ids of other rows give zeros.
+struct GetRowsAttributes {
+  int64_t first_row = 0;
+  bool partial_table = false;
+  friend bool operator==(const GetRowsAttributes&, const GetRowsAttributes&) = default;
 };
 
 struct TriangleAttributes {
@@ -217,6 +229,7 @@ using OpAttributes =
                  CopyAttributes, RepeatAttributes, AxisAttributes, PadAttributes, FillAttributes,
                  ScaleAttributes, ClampAttributes, UnaryAttributes, GluAttributes, NormAttributes,
                  SoftMaxAttributes, TopKAttributes, RopeAttributes, PagedAttentionAttributes,
-                 TriangleAttributes, ReceiveAttributes, SampleCandidatesAttributes>;
+                 TriangleAttributes, ReceiveAttributes, SampleCandidatesAttributes,
+                 GetRowsAttributes>;
 
 }  // namespace weft

@@ -227,6 +227,16 @@ Result TakeSampleCandidates(const proto::Node& node) {
   return OpAttributes(SampleCandidatesAttributes{message.k(), message.first_id()});
 }
 
+void Put(const GetRowsAttributes& rows, proto::Node& node) {
+  node.mutable_get_rows()->set_first_row(rows.first_row);
+  node.mutable_get_rows()->set_partial_table(rows.partial_table);
+}
+Result TakeGetRows(const proto::Node& node) {
+  RETURN_IF_ERROR(CheckNotNegative("first_row", node.get_rows().first_row()));
+  return OpAttributes(
+      GetRowsAttributes{node.get_rows().first_row(), node.get_rows().partial_table()});
+}
+
 // --- Attention, triangles ---
 
 void Put(const RopeAttributes& rope, proto::Node& node) {
@@ -272,6 +282,8 @@ void Put(const PagedAttentionAttributes& attention, proto::Node& node) {
   message.set_value_dimensions(attention.value_dimensions);
   message.set_has_sinks(attention.has_sinks);
   message.set_has_slopes(attention.has_slopes);
+  message.set_heads_per_kv(attention.heads_per_kv);
+  message.set_head_offset(attention.head_offset);
 }
 Result TakePagedAttention(const proto::Node& node) {
   const proto::PagedAttentionAttributes& message = node.paged_attention();
@@ -284,6 +296,10 @@ Result TakePagedAttention(const proto::Node& node) {
   attention.value_dimensions = message.value_dimensions();
   attention.has_sinks = message.has_sinks();
   attention.has_slopes = message.has_slopes();
+  attention.heads_per_kv = message.heads_per_kv();
+  attention.head_offset = message.head_offset();
+  RETURN_IF_ERROR(CheckNotNegative("heads_per_kv", attention.heads_per_kv));
+  RETURN_IF_ERROR(CheckNotNegative("head_offset", attention.head_offset));
   RETURN_IF_ERROR(CheckNotNegative("window", attention.window));
   RETURN_IF_ERROR(CheckNotNegative("value_dimensions", attention.value_dimensions));
   return OpAttributes(attention);
@@ -329,6 +345,7 @@ constexpr std::array<Row, std::variant_size_v<OpAttributes>> kRows = {{
     {kTriangle, TakeTriangle},
     {kReceive, TakeReceive},
     {kSampleCandidates, TakeSampleCandidates},
+    {kGetRows, TakeGetRows},
 }};
 
 constexpr bool RowsAreComplete() {

@@ -77,6 +77,20 @@ void AddVariants(uint64_t seed, std::vector<OpCase>& cases) {
            .attributes = {.window_kind = kind, .window = window}});
     }
   }
+  // Parts of the heads of a model: 5 of 8 queries, from the middle of a group of 4 on, and 3
+  // within.
+  add("part of the heads", {.heads = 5,
+                            .kv_heads = 2,
+                            .positions = {3, 300, 40},
+                            .pages_per_sequence = 20,
+                            .sinks = true,
+                            .slopes = true,
+                            .attributes = {.heads_per_kv = 4, .head_offset = 3}});
+  add("part of a group", {.heads = 3,
+                          .kv_heads = 1,
+                          .positions = Range(500, 530),
+                          .pages_per_sequence = 34,
+                          .attributes = {.heads_per_kv = 8, .head_offset = 2}});
   add("all at once",
       {.head = 32,
        .value_head = 64,

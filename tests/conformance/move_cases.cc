@@ -90,6 +90,15 @@ void AddGetRows(uint64_t seed, std::vector<OpCase>& cases) {
     cases.push_back(
         std::move(builder).Finish(absl::StrCat("get_rows ", AbslView(info.name)), result, kExact));
   }
+  for (const DType dtype : {DType::kF32, DType::kQ8_0}) {
+    CaseBuilder builder(++seed);
+    const NodeId table = builder.Normal({64, 9, 1, 1}, dtype);
+    const NodeId ids = builder.Integers({7, 1, 1, 1}, {-1, 0, 99, 100, 104, 108, 109});
+    const NodeId result =
+        builder.builder().Make(Op::kGetRows, GetRowsAttributes{100, true}, {table, ids});
+    cases.push_back(std::move(builder).Finish(
+        absl::StrCat("get_rows of part ", AbslView(DTypeName(dtype))), result, kExact));
+  }
   CaseBuilder integers(++seed);
   const NodeId row = integers.builder().GetRows(integers.Integers({3, 5, 1, 1}, -99, 99),
                                                 integers.Integers({4, 1, 1, 1}, -1, 4));

@@ -40,6 +40,8 @@ PagedAttentionAttributes SampleAttention() {
   attention.value_dimensions = 512;
   attention.has_sinks = true;
   attention.has_slopes = true;
+  attention.heads_per_kv = 6;
+  attention.head_offset = 5;
   return attention;
 }
 
@@ -83,7 +85,8 @@ std::vector<OpAttributes> SampleAttributes() {
                                        SampleAttention(),
                                        TriangleAttributes{false, false},
                                        ReceiveAttributes{DType::kBF16, {7, 5, 3, 1}},
-                                       SampleCandidatesAttributes{64, 32000}};
+                                       SampleCandidatesAttributes{64, 32000},
+                                       GetRowsAttributes{1000, true}};
   for (int i = 0; i < kUnaryKindCount; ++i) {
     samples.push_back(UnaryAttributes{static_cast<UnaryKind>(i)});
   }

@@ -27,12 +27,13 @@ int64_t ChunksOf(int64_t first, int64_t position) {
 }  // namespace
 
 AttentionPlan::AttentionPlan(const Operands& operands, int threads)
-    : from(operands.As<PagedAttentionAttributes>()) {
+    : from(operands.As<PagedAttentionAttributes>()),
+      map(operands.As<PagedAttentionAttributes>(), operands.result.extent(1),
+          operands.source(1).extent(2)) {
   const auto& attributes = operands.As<PagedAttentionAttributes>();
   tokens = operands.result.extent(2);
-  heads = operands.result.extent(1);
-  kv_heads = operands.source(1).extent(2);
-  group = heads / kv_heads;
+  kv_heads = map.kv_heads;
+  group = std::min(map.group, map.heads);
   value_head = operands.result.extent(0);
   // Values first: they start on a cache line.
   partial_bytes = AlignUp(group * value_head * 4, 64) + AlignUp(group * 2 * 4, 64);
@@ -121,7 +122,7 @@ void Attention::AttendToken(int64_t token, int64_t kv_head, int worker) {
     const int64_t first = reference::FirstVisible(attributes_, position);
     for (int64_t c = 0; c < ChunksOf(first, position); ++c) {
       AttendChunk(token, kv_head, c, chunk, worker);
-      Merge(chunk, merged);
+      Merge(chunk, merged, kv_head);
       launch_.Tick(worker);
     }
   }
@@ -148,10 +149,11 @@ void Attention::RunByChunk() {
   }
   for (int64_t pair = 0; pair < pairs; ++pair) {
     const int64_t token = pair / plan_.kv_heads;
+    const int64_t kv_head = pair % plan_.kv_heads;
     const Partial merged = ScratchPartial(0, 1);
-    Clear(merged, pair % plan_.kv_heads);
-    for (int64_t c = 0; c < ChunkCount(token); ++c) Merge(StoredPartial(pair, c), merged);
-    Finish(merged, token, pair % plan_.kv_heads);
+    Clear(merged, kv_head);
+    for (int64_t c = 0; c < ChunkCount(token); ++c) Merge(StoredPartial(pair, c), merged, kv_head);
+    Finish(merged, token, kv_head);
   }
 }
 
@@ -181,11 +183,11 @@ Attention::Partial Attention::StoredPartial(int64_t pair, int64_t chunk) const {
 // Nothing but the sinks.
 void Attention::Clear(const Partial& partial, int64_t kv_head) const {
   std::fill(partial.values, partial.values + plan_.group * plan_.value_head, 0.0f);
-  for (int64_t g = 0; g < plan_.group; ++g) {
+  for (int64_t g = 0; g < plan_.map.Count(kv_head); ++g) {
     partial.maxima[g] = -kInfinity;
     partial.sums[g] = 0;
     if (!attributes_.has_sinks) continue;
-    partial.maxima[g] = operands_.source(plan_.from.sinks).F32(kv_head * plan_.group + g);
+    partial.maxima[g] = operands_.source(plan_.from.sinks).F32(plan_.map.First(kv_head) + g);
     partial.sums[g] = 1;
   }
 }
@@ -222,21 +224,21 @@ void Attention::AttendChunk(int64_t token, int64_t kv_head, int64_t chunk, const
   const HostTensor& q = operands_.source(0);
   // A page's rows are read once for all query heads that share them.
   EachPage(token, first, last, [&](int64_t page, int64_t place, int64_t at, int64_t rows) {
-    for (int64_t g = 0; g < plan_.group; ++g) {
-      key_kernel_.scores(q.extent(0), &q.F32(0, kv_head * plan_.group + g, token),
+    for (int64_t g = 0; g < plan_.map.Count(kv_head); ++g) {
+      key_kernel_.scores(q.extent(0), &q.F32(0, plan_.map.First(kv_head) + g, token),
                          keys_.Address(0, place, kv_head, page), keys_.layout.nb[1], rows,
                          scores + g * kChunkTokens + at);
     }
   });
   std::fill(partial.values, partial.values + plan_.group * plan_.value_head, 0.0f);
-  for (int64_t g = 0; g < plan_.group; ++g) {
+  for (int64_t g = 0; g < plan_.map.Count(kv_head); ++g) {
     float* row = scores + g * kChunkTokens;
-    FinishScores(kv_head * plan_.group + g, first - position, count, row);
+    FinishScores(plan_.map.First(kv_head) + g, first - position, count, row);
     partial.maxima[g] = launch_.kernels().max(count, row);
     partial.sums[g] = launch_.kernels().exp_sum(count, row, partial.maxima[g], row);
   }
   EachPage(token, first, last, [&](int64_t page, int64_t place, int64_t at, int64_t rows) {
-    for (int64_t g = 0; g < plan_.group; ++g) {
+    for (int64_t g = 0; g < plan_.map.Count(kv_head); ++g) {
       value_kernel_.accumulate(plan_.value_head, scores + g * kChunkTokens + at,
                                values_.Address(0, place, kv_head, page), values_.layout.nb[1], rows,
                                partial.values + g * plan_.value_head);
@@ -259,9 +261,9 @@ void Attention::FinishScores(int64_t head, int64_t distance, int64_t count, floa
   for (int64_t i = 0; i < count; ++i) scores[i] += slope * static_cast<float>(distance + i);
 }
 
-void Attention::Merge(const Partial& chunk, const Partial& merged) const {
+void Attention::Merge(const Partial& chunk, const Partial& merged, int64_t kv_head) const {
   const KernelTable& kernels = launch_.kernels();
-  for (int64_t g = 0; g < plan_.group; ++g) {
+  for (int64_t g = 0; g < plan_.map.Count(kv_head); ++g) {
     const float maximum = std::max(chunk.maxima[g], merged.maxima[g]);
     // A maximum of -infinity means that nothing counts so far.
     const float keep = maximum == -kInfinity ? 0 : std::exp(merged.maxima[g] - maximum);
@@ -275,10 +277,10 @@ void Attention::Merge(const Partial& chunk, const Partial& merged) const {
 }
 
 void Attention::Finish(const Partial& merged, int64_t token, int64_t kv_head) const {
-  for (int64_t g = 0; g < plan_.group; ++g) {
+  for (int64_t g = 0; g < plan_.map.Count(kv_head); ++g) {
     const float factor = merged.sums[g] == 0 ? 0 : 1 / merged.sums[g];
     launch_.kernels().scale(plan_.value_head, merged.values + g * plan_.value_head, factor, 0,
-                            &operands_.result.F32(0, kv_head * plan_.group + g, token));
+                            &operands_.result.F32(0, plan_.map.First(kv_head) + g, token));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "common/cpu/launch.h"
 #include "common/cpu/ops/ops.h"
 #include "common/cpu/reference/paged_attention_sources.h"
+#include "common/graph/attention_heads.h"
 
 namespace weft::cpu {
 
@@ -23,9 +24,9 @@ struct AttentionPlan {
 
   reference::AttentionSources from;
   int64_t tokens;
-  int64_t heads;
+  AttentionHeads map;
   int64_t kv_heads;
-  int64_t group;  // query heads of a KV head
+  int64_t group;  // most query heads of a KV head
   int64_t value_head;
   int64_t partial_bytes;
   int64_t scratch_bytes;  // scores of a chunk, and two partial results
@@ -56,7 +57,7 @@ class Attention {
                    int worker);
   void FinishScores(int64_t head, int64_t distance, int64_t count, float* scores) const;
   void Clear(const Partial& partial, int64_t kv_head) const;
-  void Merge(const Partial& chunk, const Partial& merged) const;
+  void Merge(const Partial& chunk, const Partial& merged, int64_t kv_head) const;
   void Finish(const Partial& merged, int64_t token, int64_t kv_head) const;
 
   // function(page, place in the page, index from `first`, rows) for the pages of these positions;

@@ -28,7 +28,8 @@ absl::Status RunGetRows(const Operands& operands, Launch& launch) {
   const HostTensor& table = operands.source(0);
   const HostTensor& ids = operands.source(1);
   const HostTensor& y = operands.result;
-  RETURN_IF_ERROR(CheckIds(y.layout, ids, table.extent(1)));
+  const auto& part = operands.As<GetRowsAttributes>();
+  if (!part.partial_table) RETURN_IF_ERROR(CheckIds(y.layout, ids, table.extent(1)));
   const int64_t n = y.extent(0);
   const bool plain = table.layout.dtype == y.layout.dtype;
   const RowKernel* kernel = plain ? nullptr : &launch.kernels().row[FormatOf(table.layout.dtype)];
@@ -36,7 +37,7 @@ absl::Status RunGetRows(const Operands& operands, Launch& launch) {
   launch.ForRange(RowCount(y.layout), n, [&](int64_t first, int64_t last, int) {
     for (int64_t row = first; row < last; ++row) {
       const auto [i1, i2, i3] = RowAt(y.layout.ne, row);
-      const int32_t id = ids.I32(i1, i2, i3);
+      const int64_t id = reference::RowOfTable(part, ids.I32(i1, i2, i3), table.extent(1));
       uint8_t* target = y.Address(0, i1, i2, i3);
       if (id < 0) {
         std::memset(target, 0, bytes);

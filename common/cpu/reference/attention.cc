@@ -8,6 +8,7 @@
 #include "common/cpu/reference/evaluators.h"
 #include "common/cpu/reference/paged_attention_sources.h"
 #include "common/cpu/reference/rope_angles.h"
+#include "common/graph/attention_heads.h"
 
 namespace weft::reference {
 namespace {
@@ -35,7 +36,8 @@ absl::Status Scores(const Operands& operands, const AttentionSources& from, int6
   const auto& attributes = operands.As<PagedAttentionAttributes>();
   const HostTensor& q = operands.source(0);
   const int64_t position = operands.source(from.positions).I32(token);
-  const int64_t kv_head = head / (q.extent(1) / operands.source(1).extent(2));
+  const int64_t kv_head =
+      AttentionHeads(attributes, q.extent(1), operands.source(1).extent(2)).KvHead(head);
   visible.first = FirstVisible(attributes, position);
   visible.scores.clear();
   std::vector<float> key;
@@ -82,7 +84,9 @@ absl::Status AttendHead(const Operands& operands, const AttentionSources& from, 
     RETURN_IF_ERROR(Scores(operands, from, token, head, visible));
     Normalise(operands, from, head, visible.scores);
     const HostTensor& pages = operands.source(from.values);
-    const int64_t kv_head = head / (operands.source(0).extent(1) / pages.extent(2));
+    const int64_t kv_head = AttentionHeads(operands.As<PagedAttentionAttributes>(),
+                                           operands.source(0).extent(1), pages.extent(2))
+                                .KvHead(head);
     std::vector<float> value;
     for (size_t i = 0; i < visible.scores.size(); ++i) {
       RETURN_IF_ERROR(ReadPagedRow(operands, from, pages, token, kv_head,

@@ -64,6 +64,14 @@ absl::Status ReadRow(const HostTensor& tensor, int64_t i1, int64_t i2, int64_t i
 absl::Status WriteRow(const HostTensor& tensor, int64_t i1, int64_t i2, int64_t i3,
                       const std::vector<float>& values);
 
+// The row of a table of `rows` that id `id` names; negative if it gives zeros: a negative id and,
+// of a partial table, one of a row that is elsewhere.
+inline int64_t RowOfTable(const GetRowsAttributes& part, int64_t id, int64_t rows) {
+  if (id < 0 || !part.partial_table) return id;
+  const int64_t row = id - part.first_row;
+  return row < rows ? row : -1;
+}
+
 // INVALID_ARGUMENT "slot 99 is not in [0, 64)" unless 0 <= value < limit.
 absl::Status CheckIndex(const char* what, int64_t value, int64_t limit);
 

@@ -111,8 +111,9 @@ absl::Status Tri(const Operands& operands) {
   return absl::OkStatus();
 }
 
-// A negative id gives zeros.
+// A negative id gives zeros; of a partial table, one of a row that is elsewhere too.
 absl::Status GetRows(const Operands& operands) {
+  const auto& part = operands.As<GetRowsAttributes>();
   const HostTensor& table = operands.source(0);
   const HostTensor& ids = operands.source(1);
   const HostTensor& y = operands.result;
@@ -120,7 +121,7 @@ absl::Status GetRows(const Operands& operands) {
   std::vector<float> row;
   ForEachRow(y.layout.ne, [&](int64_t i1, int64_t i2, int64_t i3) {
     if (!status.ok()) return;
-    const int32_t id = ids.I32(i1, i2, i3);
+    const int64_t id = RowOfTable(part, ids.I32(i1, i2, i3), table.extent(1));
     uint8_t* target = y.Address(0, i1, i2, i3);
     const auto bytes = static_cast<size_t>(RowByteSize(y.layout));
     if (id < 0) {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
+#include "common/graph/attention_heads.h"
 #include "common/graph/shape_inference/rules.h"
 
 namespace weft::infer {
@@ -23,6 +24,21 @@ absl::Status NeedVector(Sources sources, int index, DType dtype, int64_t count) 
   RETURN_IF_ERROR(NeedDType(sources, index, dtype));
   if (!IsContiguous(sources[index])) return Bad(absl::StrCat("source ", index, " has gaps"));
   return NeedExtents(sources, index, {count, 1, 1, 1});
+}
+
+// Every query head has a KV head that is there.
+absl::Status CheckHeads(const PagedAttentionAttributes& attention, int64_t heads,
+                        int64_t kv_heads) {
+  if (attention.heads_per_kv < 0 || attention.head_offset < 0 ||
+      (attention.heads_per_kv == 0 && attention.head_offset != 0)) {
+    return Bad(absl::StrCat(attention.heads_per_kv, " queries per KV head from ",
+                            attention.head_offset, " on"));
+  }
+  if (heads > 0 && AttentionHeads(attention, heads, kv_heads).KvHead(heads - 1) >= kv_heads) {
+    return Bad(absl::StrCat("queries without keys: ", heads, " heads, ", attention.heads_per_kv,
+                            " per KV head from ", attention.head_offset, " on, of ", kv_heads));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -83,9 +99,10 @@ Result PagedAttention(const OpAttributes& attributes, Sources sources) {
   RETURN_IF_ERROR(NeedPages(sources, 1));
   const Extents& q = sources[0].ne;
   const Extents& k = sources[1].ne;
-  if (q[3] != 1 || q[0] != k[0] || k[2] < 1 || q[1] % k[2] != 0) {
+  if (q[3] != 1 || q[0] != k[0] || k[2] < 1 || (attention.heads_per_kv == 0 && q[1] % k[2] != 0)) {
     return Bad(absl::StrCat("queries ", ExtentsText(q), " do not fit pages ", ExtentsText(k)));
   }
+  RETURN_IF_ERROR(CheckHeads(attention, q[1], k[2]));
   int64_t value_head = attention.value_dimensions;
   if (own_values) {
     RETURN_IF_ERROR(NeedPages(sources, 2));

@@ -124,7 +124,8 @@ Result Tri(const OpAttributes&, Sources sources) {
   return PackedLayout(DType::kF32, sources[0].ne);
 }
 
-Result GetRows(const OpAttributes&, Sources sources) {
+Result GetRows(const OpAttributes& attributes, Sources sources) {
+  const auto& part = std::get<GetRowsAttributes>(attributes);
   const TensorLayout& table = sources[0];
   const TensorLayout& ids = sources[1];
   RETURN_IF_ERROR(NeedI32Rows(sources, 1));
@@ -136,6 +137,9 @@ Result GetRows(const OpAttributes&, Sources sources) {
   if (ids.ne[1] != table.ne[2] || ids.ne[2] != table.ne[3] || ids.ne[3] != 1) {
     return Bad(
         absl::StrCat("ids ", ExtentsText(ids.ne), " do not fit table ", ExtentsText(table.ne)));
+  }
+  if (part.first_row < 0 || (!part.partial_table && part.first_row != 0)) {
+    return Bad(absl::StrCat("a table from row ", part.first_row, " on"));
   }
   return PackedLayout(integers ? DType::kI32 : DType::kF32,
                       {table.ne[0], ids.ne[0], table.ne[2], table.ne[3]});

@@ -75,7 +75,9 @@ class AttributeMutator {
     }
   }
   void operator()(PagedAttentionAttributes& a) {
-    switch (random_.Between(0, 5)) {
+    switch (random_.Between(0, 6)) {
+      case 6:
+        return Integer(Coin() ? a.heads_per_kv : a.head_offset);
       case 0:
         return Enumerator(a.window_kind);
       case 1:
@@ -91,6 +93,10 @@ class AttributeMutator {
       default:
         return Float(Coin() ? a.scale : a.softcap);
     }
+  }
+  void operator()(GetRowsAttributes& a) {
+    a.partial_table = Coin();
+    Integer(a.first_row);
   }
   void operator()(TriangleAttributes& a) { a.lower = !a.lower; }
   void operator()(ReceiveAttributes& a) { Coin() ? Enumerator(a.dtype) : One(a.ne); }

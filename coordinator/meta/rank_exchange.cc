@@ -1,0 +1,133 @@
+#include "coordinator/meta/rank_exchange.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace weft {
+namespace {
+
+// A run of the whole tensor, and where a rank has it.
+struct Piece {
+  int32_t rank = 0;
+  IndexRange local;  // of the rank's slice
+};
+
+// Pieces that cover the axis in order; of indices that several ranks hold, the first rank's.
+std::vector<Piece> PiecesOf(const SplitState& cut, int32_t ranks) {
+  std::vector<Piece> pieces;
+  std::vector<int64_t> before(static_cast<size_t>(ranks), 0);
+  for (const CutSegment& segment : cut.segments) {
+    int64_t at = segment.whole.begin;
+    while (at < segment.whole.end) {
+      int32_t owner = 0;
+      while (segment.ranks[owner].begin > at || segment.ranks[owner].end <= at) ++owner;
+      const IndexRange& range = segment.ranks[owner];
+      const int64_t start = before[owner] + at - range.begin;
+      pieces.push_back({owner, {start, start + range.end - at}});
+      at = range.end;
+    }
+    for (int32_t r = 0; r < ranks; ++r) before[r] += segment.ranks[r].size();
+  }
+  return pieces;
+}
+
+}  // namespace
+
+absl::StatusOr<RankTensors> RankExchange::Reduce(const RankTensors& addends, const Node& like) {
+  std::vector<EmittedId> sums = addends.by_rank;
+  const auto count = static_cast<uint32_t>(sums.size());
+  const auto doubling = static_cast<int32_t>(std::bit_floor(count));
+  Node named = like;
+  named.name = absl::StrCat(like.name, ".sum");
+  const auto add = [&](int32_t rank, EmittedId other) {
+    return nodes_.Make(Op::kAdd, NoAttributes{}, {sums[rank], other}, devices_[rank], named);
+  };
+  nodes_.NextPhase();
+  for (int32_t j = doubling; j < ranks(); ++j) {
+    ASSIGN_OR_RETURN(sums[j - doubling], add(j - doubling, sums[j]));
+  }
+  for (int32_t step = doubling / 2; step > 0; step /= 2) {
+    nodes_.NextPhase();
+    std::vector<EmittedId> next = sums;
+    for (int32_t j = 0; j < doubling; ++j) {
+      ASSIGN_OR_RETURN(next[j], add(j, sums[j ^ step]));
+    }
+    sums = std::move(next);
+  }
+  for (int32_t j = doubling; j < ranks(); ++j) sums[j] = sums[j - doubling];
+  nodes_.NextPhase();
+  return RankTensors{SplitState::Mirrored(), std::move(sums)};
+}
+
+absl::StatusOr<EmittedId> RankExchange::Window(EmittedId source, int32_t axis, IndexRange range,
+                                               int32_t device, const Node& like) {
+  const TensorLayout layout = nodes_.layout(source);
+  if (range == IndexRange{0, layout.ne[axis]}) return source;
+  ViewAttributes view;
+  view.ne = layout.ne;
+  view.nb = layout.nb;
+  view.ne[axis] = range.size();
+  const int64_t block = axis == 0 ? GetDTypeInfo(layout.dtype).block_elements : 1;
+  if (range.begin % block != 0 || range.size() % block != 0) {
+    return absl::InternalError(
+        absl::StrCat("'", like.name, "': a window at ", range.begin, " cuts a block"));
+  }
+  view.offset = range.begin / block * layout.nb[axis];
+  ASSIGN_OR_RETURN(const EmittedId shown, nodes_.Make(Op::kView, view, {source}, device, like));
+  if (IsContiguous(nodes_.layout(shown))) return shown;
+  return nodes_.Make(Op::kCopy, CopyAttributes{layout.dtype}, {shown}, device, like);
+}
+
+absl::StatusOr<RankTensors> RankExchange::Gather(const RankTensors& parts, const Node& like) {
+  const int32_t axis = parts.state.axis;
+  Node named = like;
+  named.name = absl::StrCat(like.name, ".all");
+  nodes_.NextPhase();
+  std::vector<EmittedId> pieces;
+  for (const Piece& piece : PiecesOf(parts.state, ranks())) {
+    ASSIGN_OR_RETURN(const EmittedId window, Window(parts.by_rank[piece.rank], axis, piece.local,
+                                                    devices_[piece.rank], named));
+    pieces.push_back(window);
+  }
+  nodes_.NextPhase();
+  RankTensors whole;
+  for (int32_t r = 0; r < ranks(); ++r) {
+    EmittedId all = pieces[0];
+    for (size_t p = 1; p < pieces.size(); ++p) {
+      ASSIGN_OR_RETURN(all, nodes_.Make(Op::kConcat, AxisAttributes{axis}, {all, pieces[p]},
+                                        devices_[r], named));
+    }
+    whole.by_rank.push_back(all);
+  }
+  nodes_.NextPhase();
+  return whole;
+}
+
+absl::StatusOr<RankTensors> RankExchange::Slice(const RankTensors& whole, const SplitState& wanted,
+                                                const Node& like) {
+  RankTensors parts{wanted, {}};
+  Node named = like;
+  named.name = absl::StrCat(like.name, ".part");
+  for (int32_t r = 0; r < ranks(); ++r) {
+    EmittedId part = kNothing;
+    for (const CutSegment& segment : wanted.segments) {
+      const IndexRange range = segment.ranks[r];
+      if (range.size() == 0) continue;
+      ASSIGN_OR_RETURN(const EmittedId window,
+                       Window(whole.by_rank[r], wanted.axis, range, devices_[r], named));
+      if (part == kNothing) {
+        part = window;
+        continue;
+      }
+      ASSIGN_OR_RETURN(part, nodes_.Make(Op::kConcat, AxisAttributes{wanted.axis}, {part, window},
+                                         devices_[r], named));
+    }
+    parts.by_rank.push_back(part);
+  }
+  return parts;
+}
+
+}  // namespace weft

@@ -8,9 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
+#include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "common/program/local_program_host.h"
 #include "coordinator/cli/progress_bar.h"
+#include "coordinator/placement/layer_assignment.h"
 
 namespace weft {
 namespace {
@@ -67,7 +69,31 @@ absl::Status LocalSession::OpenDevices(const ModelFlags& flags) {
   return OpenProcesses();
 }
 
+absl::Status LocalSession::GroupDevices() {
+  PlacementOptions& placement = request_.placement;
+  if (placement.split_mode != SplitMode::kTensor) return absl::OkStatus();
+  int64_t ranks = placement.tensor_ranks;
+  if (ranks == 0 && placement.layer_groups > 0) {
+    const auto holders = static_cast<int64_t>(LayerDevices(placed_.devices).size());
+    // A number that does not divide them is refused with both numbers.
+    ranks = std::max<int64_t>(CeilDivide(holders, placement.layer_groups), 1);
+  }
+  ASSIGN_OR_RETURN(RankGroups grouped, GroupRanks(placed_.devices, placement.tensor_split, ranks));
+  const auto groups = static_cast<int64_t>(grouped.groups.size());
+  if (placement.layer_groups > 0 && groups != placement.layer_groups) {
+    return absl::InvalidArgumentError(absl::StrCat("--layout: ", placement.layer_groups,
+                                                   " groups of ", ranks, " devices, there are ",
+                                                   groups * ranks, " devices that hold layers"));
+  }
+  placed_.devices = std::move(grouped.devices);
+  placed_.rank_shares = std::move(grouped.rank_shares);
+  rank_groups_ = std::move(grouped.groups);
+  placement.tensor_split = std::move(grouped.layer_shares);
+  return absl::OkStatus();
+}
+
 absl::Status LocalSession::PlaceOnDevices(const ModelFlags& flags) {
+  RETURN_IF_ERROR(GroupDevices());
   ASSIGN_OR_RETURN(placed_.placement, PlaceModel(*model_, placed_.devices, request_.placement));
   for (const PlacementRemark& remark : placed_.placement.remarks) logger_.Warning(remark.text);
   ASSIGN_OR_RETURN(placed_.batch_ranges,
@@ -79,6 +105,11 @@ absl::Status LocalSession::CheckIdleWorkers() const {
   absl::flat_hash_set<std::string> used;
   for (const int32_t device : placed_.placement.weights) {
     used.insert(placed_.devices[device]->host());
+  }
+  // A rank counts as used, whatever its slices.
+  for (const std::unique_ptr<MetaDevice>& group : rank_groups_) {
+    if (!used.contains(group->host())) continue;
+    for (const Device* rank : group->ranks()) used.insert(rank->host());
   }
   for (int32_t i = 0; i < fleet_->worker_count(); ++i) {
     const RemoteWorker& worker = fleet_->worker(i);

@@ -18,6 +18,7 @@
 #include "coordinator/cluster/fleet.h"
 #include "coordinator/engine/model_runner.h"
 #include "coordinator/engine/process_group.h"
+#include "coordinator/engine/rank_groups.h"
 #include "coordinator/models/model.h"
 #include "coordinator/sampling/sampler.h"
 #include "coordinator/tokenizer/tokenizer.h"
@@ -76,6 +77,8 @@ class LocalSession {
   LocalSession(const Clock& clock, Logger& logger) : clock_(clock), logger_(logger) {}
   absl::Status OpenDevices(const ModelFlags& flags);
   absl::Status PlaceOnDevices(const ModelFlags& flags);
+  // With --split-mode tensor: makes groups of the devices.
+  absl::Status GroupDevices();
   absl::Status OpenProcesses();
   // Errors: INVALID_ARGUMENT naming a worker that the placement leaves without work.
   absl::Status CheckIdleWorkers() const;
@@ -88,6 +91,7 @@ class LocalSession {
   PlacementRequest request_;
   LocalDevices local_;
   std::unique_ptr<Fleet> fleet_;
+  std::vector<std::unique_ptr<MetaDevice>> rank_groups_;
   PlacedDevices placed_;
   std::unique_ptr<ProgramHost> host_;  // of this process
   std::unique_ptr<ProcessGroup> group_;

@@ -45,6 +45,23 @@ absl::StatusOr<SplitMode> ParseSplitMode(const std::string& text) {
       absl::StrCat("--split-mode: '", text, "': want none, layer or tensor"));
 }
 
+// "tp=2,pp=2".
+absl::Status ParseLayout(const std::string& text, PlacementOptions& placement) {
+  for (const absl::string_view piece : absl::StrSplit(text, ',')) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(piece, absl::MaxSplits('=', 1));
+    int64_t number = 0;
+    const bool known = parts.first == "tp" || parts.first == "pp";
+    if (!known || !absl::SimpleAtoi(parts.second, &number) || number < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--layout: '", text, "': want tp=N (devices of a group), pp=N (groups), or both"));
+    }
+    (parts.first == "tp" ? placement.tensor_ranks : placement.layer_groups) = number;
+  }
+  placement.split_mode = SplitMode::kTensor;
+  return absl::OkStatus();
+}
+
 // Finds where an expression's brackets are open: a comma there belongs to it.
 class BracketScanner {
  public:
@@ -104,6 +121,12 @@ void AddHoldingFlags(CLI::App& command, PlacementFlags& flags) {
       .add_option("--sm,--split-mode", flags.split_mode,
                   "none: one device; layer: whole layers; tensor: every layer over all (-sm)")
       ->capture_default_str()
+      ->group(kGroup);
+  command
+      .add_option(
+          "--layout", flags.layout,
+          "tensor split in groups: tp=2,pp=2 cuts every layer over two devices and spreads the "
+          "layers over two such groups; either number may be left out")
       ->group(kGroup);
   command
       .add_option("--ot,--override-tensor", flags.overrides,
@@ -173,6 +196,7 @@ absl::StatusOr<PlacementRequest> ParsePlacementFlags(const PlacementFlags& flags
   placement.main_device = flags.main_device;
   ASSIGN_OR_RETURN(placement.tensor_split, ParseShares(flags.tensor_split));
   ASSIGN_OR_RETURN(placement.split_mode, ParseSplitMode(flags.split_mode));
+  if (!flags.layout.empty()) RETURN_IF_ERROR(ParseLayout(flags.layout, placement));
   for (const std::string& text : flags.overrides) {
     ASSIGN_OR_RETURN(std::vector<OverrideRule> rules, ParseOverrides(text));
     for (OverrideRule& rule : rules) placement.overrides.push_back(std::move(rule));

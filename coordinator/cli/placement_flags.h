@@ -22,6 +22,7 @@ struct PlacementFlags {
   std::string main_device;
   std::string tensor_split;
   std::string split_mode = "layer";
+  std::string layout;
   std::vector<std::string> overrides;
   bool cpu_moe = false;
   int64_t n_cpu_moe = 0;

@@ -90,23 +90,28 @@ LoadPlan PlanLoad(const Model& model, const std::vector<RemoteWorker*>& workers,
       positions[device] = {w, device->position()};
     }
   }
-  absl::flat_hash_map<std::tuple<const Device*, const GgufTensor*, size_t>, size_t> seen;
+  absl::flat_hash_map<std::tuple<const Device*, std::vector<std::pair<int32_t, ByteRun>>>, size_t>
+      seen;
   for (const ForeignWeight& weight : weights) {
     const auto [w, position] = positions.at(weight.device);
     WorkerJob& job = plan.jobs[w];
-    const auto [first, is_new] = seen.try_emplace(
-        {weight.device, weight.tensors.front(), weight.tensors.size()}, job.items.size());
+    std::vector<std::pair<int32_t, ByteRun>> runs;
+    for (const FileRun& from : weight.runs) runs.emplace_back(from.file, from.run);
+    const auto [first, is_new] =
+        seen.try_emplace({weight.device, std::move(runs)}, job.items.size());
     plan.places.emplace_back(w, first->second);
     if (!is_new) continue;
-    const Weight& described = model.weights()[weight.id];
+    const Weight& described = model.weights()[weight.weight];
     RemoteWeightItem item;
     item.weight = weight.id;
     item.device = position;
-    item.reserve_bytes = weight.device->buffer_type().TensorBytes(described.layout);
+    item.reserve_bytes = weight.device->buffer_type().TensorBytes(weight.layout);
     item.name = described.name;
-    for (const GgufTensor* tensor : weight.tensors) {
-      item.slices.push_back({tensor->file_index, tensor->file_offset, tensor->bytes});
-      job.bytes += tensor->bytes;
+    for (const auto& [file, run] : weight.runs) {
+      for (int64_t piece = 0; piece < run.count; ++piece) {
+        item.slices.push_back({file, run.offset + piece * run.stride, run.bytes});
+        job.bytes += run.bytes;
+      }
     }
     job.items.push_back(std::move(item));
   }

@@ -17,6 +17,8 @@ struct PlacedDevices {
   std::vector<Device*> devices;
   ModelPlacement placement;
   std::vector<BatchRange> batch_ranges;  // as PlanInput
+  // By device that is a group of ranks: the share of each; empty: equal ones.
+  std::vector<std::vector<double>> rank_shares;
 };
 
 // Everything on one device.

@@ -88,6 +88,7 @@ absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Start(
     return absl::InvalidArgumentError(absl::StrCat("context of ", options.context, " for ",
                                                    options.sequences, " sequences is too large"));
   }
+  ASSIGN_OR_RETURN(runner->held_, HoldSlices(runner->model_, runner->placed_));
   RETURN_IF_ERROR(runner->AllocateCaches());
   RETURN_IF_ERROR(runner->LoadWeights());
   RETURN_IF_ERROR(runner->ReserveBuckets());
@@ -96,10 +97,12 @@ absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Start(
 
 absl::Status ModelRunner::AllocateCaches() {
   int32_t id = 0;
-  for (const CacheSpec& cache : model_.caches()) {
+  for (const CacheSlice& slice : held_.caches) {
+    CacheSpec cache = model_.caches()[slice.cache];
+    cache.n_head = slice.n_head;
     const DType dtype = cache.is_value ? options_.value_type : options_.key_type;
     ASSIGN_OR_RETURN(const TensorLayout layout, PackedLayout(dtype, cache.PageExtents(pages_)));
-    Device& device = *placed_.devices[placed_.placement.caches[id]];
+    Device& device = *slice.device;
     const int64_t bytes = device.buffer_type().TensorBytes(layout);
     memory_.cache += bytes;
     absl::StatusOr<std::unique_ptr<Buffer>> buffer =
@@ -118,8 +121,8 @@ absl::Status ModelRunner::AllocateCaches() {
 }
 
 absl::Status ModelRunner::LoadWeights() {
-  ASSIGN_OR_RETURN(weights_, LoadedWeights::Load(model_, placed_.devices, placed_.placement.weights,
-                                                 options_.load_progress, options_.foreign_weights));
+  ASSIGN_OR_RETURN(weights_, LoadedWeights::Load(model_, held_.weights, options_.load_progress,
+                                                 options_.foreign_weights));
   memory_.weights = weights_->bytes();
   for (const SlotBinding& binding : weights_->bindings()) bindings_.push_back(binding);
   return absl::OkStatus();
@@ -173,27 +176,22 @@ GraphShape ModelRunner::ShapeOf(const StepShape& step) const {
   return shape;
 }
 
-absl::StatusOr<FleetProgram> ModelRunner::Compile(const Graph& graph, int64_t tokens) {
-  const PlanInput input = MakePlanInput(graph, placed_, tokens, plan_options_);
-  ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
-  ASSIGN_OR_RETURN(const ExecutionPlan plan, MakeExecutionPlan(context, {}));
+absl::StatusOr<StepPlan> ModelRunner::Compile(const Graph& graph, int64_t tokens) {
+  ASSIGN_OR_RETURN(StepPlan plan, PlanStep(graph, placed_, held_, group_, tokens, plan_options_));
+  if (reserving_ && options_.logger != nullptr) {
+    for (const std::string& remark : plan.remarks) options_.logger->Debug(StdView(remark));
+  }
   if (plan_options_.pipeline && plan.copies == 1) {
     if (options_.logger != nullptr) {
       options_.logger->Debug(absl::StrCat("no pipelining: ", plan.pipeline_refusal));
     }
     plan_options_.pipeline = false;
   }
-  int64_t bytes = 0;
-  int64_t lower_bound = 0;
-  for (const PoolPlan& pool : plan.memory.pools) {
-    bytes += pool.Bytes();
-    lower_bound += pool.lower_bound;
+  if (plan.arena_bytes > counters_.arena_bytes) {
+    counters_.arena_bytes = plan.arena_bytes;
+    counters_.arena_lower_bound = plan.arena_lower_bound;
   }
-  if (bytes > counters_.arena_bytes) {
-    counters_.arena_bytes = bytes;
-    counters_.arena_lower_bound = lower_bound;
-  }
-  return group_.Compile(context, plan);
+  return plan;
 }
 
 absl::StatusOr<const ModelRunner::Bucket*> ModelRunner::BucketFor(const StepShape& shape) {
@@ -206,11 +204,11 @@ absl::StatusOr<const ModelRunner::Bucket*> ModelRunner::BucketFor(const StepShap
   }
 
   ASSIGN_OR_RETURN(const ModelGraph graph, model_.BuildGraph(ShapeOf(bucket.shape)));
-  ASSIGN_OR_RETURN(FleetProgram compiled, Compile(graph.graph, bucket.shape.tokens));
-  if (reserving_) AddMargin(compiled);
+  ASSIGN_OR_RETURN(StepPlan plan, Compile(graph.graph, bucket.shape.tokens));
+  if (reserving_) AddMargin(plan.program);
   ++counters_.graphs_built;
   bucket.flops = GraphFlops(graph.graph);
-  ASSIGN_OR_RETURN(const ProgramId program, group_.Install(std::move(compiled)));
+  ASSIGN_OR_RETURN(const ProgramId program, group_.Install(std::move(plan.program)));
   absl::StatusOr<InstanceId> instance = group_.Instantiate(program, bindings_);
   if (absl::IsResourceExhausted(instance.status())) {
     return absl::ResourceExhaustedError(
@@ -219,6 +217,7 @@ absl::StatusOr<const ModelRunner::Bucket*> ModelRunner::BucketFor(const StepShap
   }
   RETURN_IF_ERROR(instance.status());
   bucket.instance = *instance;
+  bucket.outputs = std::make_shared<std::vector<RankOutput>>(std::move(plan.outputs));
   return &buckets_.emplace(bucket.shape, bucket).first->second;
 }
 
@@ -277,6 +276,7 @@ absl::Status ModelRunner::LaunchStep(absl::Span<const BatchToken> batch, bool ca
   step.outputs = shape->outputs;
   step.shape = bucket->shape;
   step.flops = bucket->flops;
+  step.rank_outputs = bucket->outputs;
   step.changed.assign(changed.begin(), changed.end());
   for (const BatchToken& token : batch) {
     const bool known =
@@ -298,14 +298,15 @@ absl::Status ModelRunner::LaunchStep(absl::Span<const BatchToken> batch, bool ca
 
 absl::StatusOr<std::vector<float>> ModelRunner::Collect() {
   ASSIGN_OR_RETURN(auto collected, CollectRows(false));
-  return std::move(collected.second);
+  if (collected.second.empty()) return std::vector<float>();
+  return std::move(collected.second[0].words);
 }
 
 absl::StatusOr<std::vector<CandidateRow>> ModelRunner::CollectCandidates() {
   ASSIGN_OR_RETURN(const auto collected, CollectRows(true));
   const InFlight& step = collected.first;
   absl::StatusOr<std::vector<CandidateRow>> rows =
-      ReadCandidateRows(step.shape, n_vocab(), step.changed, collected.second);
+      ReadCandidateRows(step.shape, step.changed, collected.second);
   if (!rows.ok()) {
     DropInFlight();
     Undo(step);
@@ -313,13 +314,13 @@ absl::StatusOr<std::vector<CandidateRow>> ModelRunner::CollectCandidates() {
   return rows;
 }
 
-absl::StatusOr<std::pair<ModelRunner::InFlight, std::vector<float>>> ModelRunner::CollectRows(
+absl::StatusOr<std::pair<ModelRunner::InFlight, std::vector<StepRows>>> ModelRunner::CollectRows(
     bool candidates) {
   if (in_flight_.empty()) return absl::FailedPreconditionError("no step is in flight");
   if (in_flight_.front().outputs > 0 && candidates != (in_flight_.front().shape.candidates > 0)) {
     return absl::FailedPreconditionError("the step was launched for other rows");
   }
-  absl::StatusOr<std::vector<float>> rows = AwaitStep(in_flight_.front());
+  absl::StatusOr<std::vector<StepRows>> rows = AwaitStep(in_flight_.front());
   InFlight step = in_flight_.front();
   in_flight_.pop_front();
   if (!rows.ok()) {
@@ -393,17 +394,10 @@ Clock::TimePoint ModelRunner::DeadlineFor(int64_t flops) const {
              std::chrono::duration<double>(sum / kDeadlineFlopsPerSecond));
 }
 
-absl::StatusOr<std::vector<float>> ModelRunner::AwaitStep(const InFlight& step) {
+absl::StatusOr<std::vector<StepRows>> ModelRunner::AwaitStep(const InFlight& step) {
   // Those before it may still run.
   ASSIGN_OR_RETURN(const StepOutput output, group_.Await(step.step, DeadlineFor(0)));
-  std::vector<float> rows(static_cast<size_t>(step.outputs * step.shape.RowWords(n_vocab())));
-  if (!rows.empty()) {
-    if (output.outputs.size() != 1 || output.outputs[0].size() < rows.size() * sizeof(float)) {
-      return absl::InternalError("the step returned no rows");
-    }
-    std::memcpy(rows.data(), output.outputs[0].data(), rows.size() * sizeof(float));
-  }
-  return rows;
+  return TakeStepRows(step.shape, n_vocab(), step.outputs, *step.rank_outputs, output);
 }
 
 void ModelRunner::Truncate(int32_t sequence, int64_t length) {

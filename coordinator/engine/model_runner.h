@@ -15,10 +15,13 @@
 #include "common/base/log.h"
 #include "common/device/device.h"
 #include "common/program/program_host.h"
+#include "coordinator/engine/held_slices.h"
 #include "coordinator/engine/model_plan.h"
 #include "coordinator/engine/process_group.h"
 #include "coordinator/engine/runner_options.h"
 #include "coordinator/engine/step_inputs.h"
+#include "coordinator/engine/step_plan.h"
+#include "coordinator/engine/step_rows.h"
 #include "coordinator/kv_cache/page_tables.h"
 #include "coordinator/models/model.h"
 #include "coordinator/sampling/candidate_row.h"
@@ -108,12 +111,14 @@ class ModelRunner {
     StepShape shape;
     InstanceId instance{};
     int64_t flops = 0;
+    std::shared_ptr<const std::vector<RankOutput>> outputs;  // as StepPlan
   };
   struct InFlight {
     int64_t step = 0;
     int64_t outputs = 0;
     StepShape shape;  // of the bucket
     int64_t flops = 0;
+    std::shared_ptr<const std::vector<RankOutput>> rank_outputs;
     std::vector<std::vector<int32_t>> changed;                // of each output row
     std::vector<std::pair<int32_t, int64_t>> lengths_before;  // of the sequences that grew
   };
@@ -126,19 +131,19 @@ class ModelRunner {
   // Plans and instantiates the largest prefill and the decode step.
   absl::Status ReserveBuckets();
   absl::Status PlanBuckets();
-  absl::StatusOr<FleetProgram> Compile(const Graph& graph, int64_t tokens);
+  absl::StatusOr<StepPlan> Compile(const Graph& graph, int64_t tokens);
   // `shape` is what the step needs; the bucket's holds it.
   absl::StatusOr<const Bucket*> BucketFor(const StepShape& shape);
   absl::Status CheckReplans();
   GraphShape ShapeOf(const StepShape& shape) const;
   absl::Status LaunchStep(absl::Span<const BatchToken> batch, bool candidates,
                           absl::Span<const std::vector<int32_t>> changed);
-  absl::StatusOr<std::pair<InFlight, std::vector<float>>> CollectRows(bool candidates);
+  absl::StatusOr<std::pair<InFlight, std::vector<StepRows>>> CollectRows(bool candidates);
   absl::Status LaunchBucket(const Bucket& bucket, absl::Span<const BatchToken> batch,
                             absl::Span<const std::vector<int32_t>> changed);
   // By when what is in flight, and `flops` more, is done for certain.
   Clock::TimePoint DeadlineFor(int64_t flops) const;
-  absl::StatusOr<std::vector<float>> AwaitStep(const InFlight& step);
+  absl::StatusOr<std::vector<StepRows>> AwaitStep(const InFlight& step);
   void Undo(const InFlight& step);
   void DropInFlight();
 
@@ -149,6 +154,7 @@ class ModelRunner {
   const Clock& clock_;
   const RunnerOptions options_;
   PlanOptions plan_options_;
+  HeldSlices held_;
   int64_t pages_per_sequence_ = 0;
   int64_t pages_ = 0;
   PageTables tables_;

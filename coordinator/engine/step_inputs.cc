@@ -110,21 +110,4 @@ std::vector<absl::Span<const uint8_t>> StepInputs::Spans() const {
   return spans;
 }
 
-absl::StatusOr<std::vector<CandidateRow>> ReadCandidateRows(
-    const StepShape& bucket, int64_t n_vocab, absl::Span<const std::vector<int32_t>> changed,
-    absl::Span<const float> words) {
-  const auto width = static_cast<size_t>(bucket.RowWords(n_vocab));
-  std::vector<CandidateRow> rows;
-  for (size_t i = 0; i < changed.size(); ++i) {
-    CandidateRequest request;
-    request.k = bucket.candidates;
-    request.padded_changed = bucket.changed;
-    request.ids = n_vocab;
-    request.changed = changed[i];
-    ASSIGN_OR_RETURN(rows.emplace_back(),
-                     ReadCandidateRow(request, words.subspan(i * width, width)));
-  }
-  return rows;
-}
-
 }  // namespace weft

@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "coordinator/engine/runner_options.h"
-#include "coordinator/sampling/candidate_row.h"
 
 namespace weft {
 
@@ -58,11 +57,5 @@ struct StepInputs {
   // By ModelInput: the id of an input is its position here. Borrows.
   std::vector<absl::Span<const uint8_t>> Spans() const;
 };
-
-// The rows of a step that was asked for candidates; changed[i] is what row i was asked with.
-// Errors: as ReadCandidateRow.
-absl::StatusOr<std::vector<CandidateRow>> ReadCandidateRows(
-    const StepShape& bucket, int64_t n_vocab, absl::Span<const std::vector<int32_t>> changed,
-    absl::Span<const float> words);
 
 }  // namespace weft

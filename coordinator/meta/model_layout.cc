@@ -37,11 +37,13 @@ class Layouter {
 
   ModelLayout Run() const {
     ModelLayout layout;
-    for (const Weight& weight : model_.weights()) layout.weights.push_back(StateOf(weight));
+    for (const Weight& weight : model_.weights()) {
+      layout.weights.push_back(Simplified(StateOf(weight)));
+    }
     for (const CacheSpec& cache : model_.caches()) {
       const int64_t n_head_kv = numbers_.n_head_kv[cache.layer];
       layout.caches.push_back(
-          SplitState::Cut(2, {SegmentOf(layers_[cache.layer].kv_heads, n_head_kv, 1)}));
+          Simplified(SplitState::Cut(2, {SegmentOf(layers_[cache.layer].kv_heads, n_head_kv, 1)})));
     }
     return layout;
   }
@@ -71,6 +73,8 @@ class Layouter {
                                   .shares = shares_,
                                   .rotation = layer % Ranks()});
     cuts.kv_heads = GroupsOf(cuts.heads, group);
+    // One for all: then it needs no cut anywhere (decision 17).
+    if (numbers_.n_head_kv[layer] == 1) cuts.kv_heads.assign(shares_.size(), {0, 1});
     const bool experts = numbers_.n_expert > 0;
     const int64_t down = BlockOf(experts ? WeightRole::kExpertDown : WeightRole::kDown, layer);
     cuts.columns = CutBetweenRanks({.length = Columns(layer),

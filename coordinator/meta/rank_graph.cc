@@ -129,8 +129,8 @@ class Expander {
       return exchanges_[group].Reduce(own, node);
     }
     if (graph_.IsLeaf(graph_.Root(id))) {
-      Remark(absl::StrCat("'", node.name, "' (", SplitText(own.state),
-                          ") is gathered in every step"));
+      Remark(
+          absl::StrCat("'", node.name, "' (", SplitText(own.state), ") is gathered in every step"));
     }
     ++result_->gathers;
     return exchanges_[group].Gather(own, node);
@@ -203,7 +203,9 @@ class Expander {
                            layouts, node.layout,
                            {},      static_cast<int32_t>(Ranks(group).size())};
     ASSIGN_OR_RETURN(const SplitAnswer answer, Ask(question, id, states));
-    if (GetOpInfo(node.op).writes_source && answer.sources[0] != StatesOf(id, group)[0]) {
+    // What outlives the step would keep its old content.
+    if (GetOpInfo(node.op).writes_source && graph_.IsLeaf(graph_.Root(id)) &&
+        answer.sources[0] != StatesOf(id, group)[0]) {
       return absl::UnimplementedError(absl::StrCat(NodeText(graph_, id),
                                                    " would write into a copy of a tensor that is ",
                                                    SplitText(StatesOf(id, group)[0])));

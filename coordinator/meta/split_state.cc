@@ -70,6 +70,16 @@ SplitState MultipliedBy(const SplitState& cut, int64_t unit) {
   return WithBounds(cut, [unit](int64_t bound) { return bound * unit; });
 }
 
+SplitState Simplified(SplitState state) {
+  if (!state.cut()) return state;
+  for (const CutSegment& segment : state.segments) {
+    for (const IndexRange& range : segment.ranks) {
+      if (range != segment.whole) return state;
+    }
+  }
+  return SplitState::Mirrored();
+}
+
 SplitState CutAtBounds(int32_t axis, absl::Span<const int64_t> bounds) {
   CutSegment segment;
   segment.whole = {bounds.front(), bounds.back()};

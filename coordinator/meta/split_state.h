@@ -69,6 +69,8 @@ bool IsMultipleOf(const SplitState& cut, int64_t unit);
 // Bounds divided (exactly) or multiplied, for an axis that a reshape splits or joins.
 SplitState DividedBy(const SplitState& cut, int64_t unit);
 SplitState MultipliedBy(const SplitState& cut, int64_t unit);
+// Mirrored if every rank holds all of it, else the same.
+SplitState Simplified(SplitState state);
 // One segment of consecutive parts: bounds[r] .. bounds[r + 1] is rank r's.
 SplitState CutAtBounds(int32_t axis, absl::Span<const int64_t> bounds);
 

@@ -123,7 +123,7 @@ Answer View(const SplitQuestion& q) {
   if (!part) return Cannot("a view that shows part of a segment");
   const SplitState shown = Shifted(state, *part, at->shown.begin);
   if (!IsMultipleOf(shown, at->unit)) return Cannot("a view of more than one index per part");
-  return AsAsked(q, AlongAxis(DividedBy(shown, at->unit), at->axis));
+  return AsAsked(q, Simplified(AlongAxis(DividedBy(shown, at->unit), at->axis)));
 }
 
 OpAttributes LocalView(const SplitQuestion& q, const SplitAnswer& a, Local local, int32_t rank) {
@@ -141,7 +141,8 @@ OpAttributes LocalView(const SplitQuestion& q, const SplitAnswer& a, Local local
   for (int d = 0; d < 4; ++d) {
     if (view.nb[d] >= run) view.nb[d] = view.nb[d] / run * local_run;
   }
-  view.ne[at->axis] = LocalExtent(a.result, rank);
+  // Mirrored: every rank holds all that is shown.
+  if (a.result.cut()) view.ne[at->axis] = LocalExtent(a.result, rank);
   return view;
 }
 

@@ -133,7 +133,8 @@ std::vector<int32_t> HostCpus(absl::Span<Device* const> devices) {
   std::vector<int32_t> cpus(devices.size(), static_cast<int32_t>(devices.size()) - 1);
   for (size_t i = 0; i < devices.size(); ++i) {
     const auto found = last.find(devices[i]->host());
-    if (devices[i]->kind() == DeviceKind::kCpu) {
+    // A group of ranks has no processor of its own: what it cannot do its ranks cannot.
+    if (devices[i]->kind() == DeviceKind::kCpu || devices[i]->kind() == DeviceKind::kMeta) {
       cpus[i] = static_cast<int32_t>(i);
     } else if (found != last.end()) {
       cpus[i] = found->second;
@@ -160,9 +161,6 @@ absl::StatusOr<LayerAssignment> AssignLayers(absl::Span<Device* const> devices, 
   ASSIGN_OR_RETURN(const int32_t main_device,
                    MainDevice(devices, result.layer_devices, options.main_device));
   switch (options.split_mode) {
-    case SplitMode::kTensor:
-      return absl::UnimplementedError(
-          "--split-mode tensor: tensor split comes with the meta device; use layer");
     case SplitMode::kNone:
       if (!shares.empty()) {
         result.remarks.push_back({PlacementRemarkKind::kFlagWithoutEffect,
@@ -171,6 +169,7 @@ absl::StatusOr<LayerAssignment> AssignLayers(absl::Span<Device* const> devices, 
       result.layer_devices = {main_device};
       shares = {1};
       break;
+    case SplitMode::kTensor:  // over groups that are devices of the list
     case SplitMode::kLayer:
       if (!options.main_device.empty()) {
         result.remarks.push_back({PlacementRemarkKind::kFlagWithoutEffect,

@@ -34,8 +34,8 @@ std::vector<int32_t> HostCpus(absl::Span<Device* const> devices);
 // "w0.gpu0, w1.gpu0".
 std::string DeviceNames(absl::Span<Device* const> devices, absl::Span<const int32_t> which);
 
-// `devices` ends with a CPU. Errors: INVALID_ARGUMENT naming the flag and what there is;
-// UNIMPLEMENTED for SplitMode::kTensor.
+// `devices` ends with a CPU; with SplitMode::kTensor it lists groups, between which layers are
+// spread. Errors: INVALID_ARGUMENT naming the flag and what there is.
 absl::StatusOr<LayerAssignment> AssignLayers(absl::Span<Device* const> devices, int64_t n_layer,
                                              const PlacementOptions& options);
 

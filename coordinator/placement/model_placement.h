@@ -35,8 +35,7 @@ struct ModelPlacement {
 // the first of these says: a rule, --cpu-moe or --n-cpu-moe, its layer; and from there to the CPU
 // of that host if the device refuses an operation that reads it. Caches go with their layer, or
 // to the CPU of its host if the user says so or the device refuses what works with them. A pure
-// function of its arguments. Errors: INVALID_ARGUMENT naming the flag or rule; UNIMPLEMENTED for
-// SplitMode::kTensor.
+// function of its arguments. Errors: INVALID_ARGUMENT naming the flag or rule.
 absl::StatusOr<ModelPlacement> PlaceModel(const Model& model, absl::Span<Device* const> devices,
                                           const PlacementOptions& options);
 

@@ -12,7 +12,7 @@ namespace weft {
 enum class SplitMode : uint8_t {
   kNone,    // everything on one device
   kLayer,   // consecutive layers on consecutive devices
-  kTensor,  // every layer cut over all devices
+  kTensor,  // every layer cut over the devices of a group
 };
 
 // "Weights whose name matches go to that device."
@@ -27,6 +27,10 @@ struct PlacementOptions {
   // Share of each layer device, in order; missing ones are 0. Empty: by free memory.
   std::vector<double> tensor_split;
   SplitMode split_mode = SplitMode::kLayer;
+  // Of SplitMode::kTensor: devices of a group that computes each layer together, and groups, each
+  // with layers of its own. 0: what the other leaves, else one group.
+  int64_t tensor_ranks = 0;
+  int64_t layer_groups = 0;
   std::vector<OverrideRule> overrides;  // the first that matches wins
   bool cpu_moe = false;                 // experts of all layers on the host's CPU
   int64_t n_cpu_moe = 0;                // experts of that many first layers on the host's CPU

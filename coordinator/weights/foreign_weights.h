@@ -11,17 +11,20 @@
 #include "common/device/device.h"
 #include "common/program/program_host.h"
 #include "coordinator/models/model.h"
+#include "coordinator/weights/weight_slice.h"
 
 namespace weft {
 
 // Called with bytes done and in all; returning false cancels the load.
 using LoadProgress = std::function<bool(int64_t done, int64_t total)>;
 
-// One weight that is to be there.
+// One weight, or a part of one, that is to be there.
 struct ForeignWeight {
-  int32_t id = 0;
+  int32_t id = 0;      // of the binding
+  int32_t weight = 0;  // of the model
   Device* device = nullptr;
-  std::vector<const GgufTensor*> tensors;  // one behind the other
+  TensorLayout layout;
+  std::vector<FileRun> runs;  // its bytes, one behind the other
 };
 
 struct ForeignResult {

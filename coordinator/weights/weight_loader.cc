@@ -14,12 +14,6 @@ namespace {
 
 constexpr int64_t kChunkBytes = int64_t{8} << 20;
 
-int64_t TotalBytes(absl::Span<const GgufTensor* const> tensors) {
-  int64_t bytes = 0;
-  for (const GgufTensor* tensor : tensors) bytes += tensor->bytes;
-  return bytes;
-}
-
 // "'output.weight'", with the tensor that it shares.
 std::string WeightText(const Weight& weight) {
   if (weight.parts.size() != 1) return absl::StrCat("'", weight.name, "'");
@@ -28,12 +22,12 @@ std::string WeightText(const Weight& weight) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(
-    const Model& model, absl::Span<Device* const> devices,
-    absl::Span<const int32_t> device_of_weight, const LoadProgress& progress,
-    ForeignWeights* foreign) {
+absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(const Model& model,
+                                                                   std::vector<WeightSlice> slices,
+                                                                   const LoadProgress& progress,
+                                                                   ForeignWeights* foreign) {
   std::unique_ptr<LoadedWeights> weights(new LoadedWeights());
-  RETURN_IF_ERROR(weights->Plan(model, devices, device_of_weight, foreign));
+  weights->Plan(model, std::move(slices), foreign);
   for (size_t i = 0; i < weights->items_.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
     if (weights->items_[i].foreign) continue;
@@ -44,6 +38,27 @@ absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(
   return weights;
 }
 
+absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(
+    const Model& model, absl::Span<Device* const> devices,
+    absl::Span<const int32_t> device_of_weight, const LoadProgress& progress,
+    ForeignWeights* foreign) {
+  if (device_of_weight.size() != model.weights().size()) {
+    return absl::InvalidArgumentError(absl::StrCat("devices for ", device_of_weight.size(), " of ",
+                                                   model.weights().size(), " weights"));
+  }
+  std::vector<WeightSlice> slices;
+  for (size_t i = 0; i < model.weights().size(); ++i) {
+    const Weight& weight = model.weights()[i];
+    const int32_t at = device_of_weight[i];
+    if (at < 0 || at >= static_cast<int32_t>(devices.size())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("weight '", weight.name, "' on device ", at, " of ", devices.size()));
+    }
+    slices.push_back(WholeWeight(static_cast<int32_t>(i), devices[at], weight.layout));
+  }
+  return Load(model, std::move(slices), progress, foreign);
+}
+
 absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(const Model& model,
                                                                    Device& device,
                                                                    const LoadProgress& progress) {
@@ -52,42 +67,36 @@ absl::StatusOr<std::unique_ptr<LoadedWeights>> LoadedWeights::Load(const Model& 
   return Load(model, {&only, 1}, device_of_weight, progress);
 }
 
-absl::Status LoadedWeights::Plan(const Model& model, absl::Span<Device* const> devices,
-                                 absl::Span<const int32_t> device_of_weight,
-                                 const ForeignWeights* foreign) {
-  if (device_of_weight.size() != model.weights().size()) {
-    return absl::InvalidArgumentError(absl::StrCat("devices for ", device_of_weight.size(), " of ",
-                                                   model.weights().size(), " weights"));
-  }
-  // Weights are the same bytes if they start with the same tensor of the file and consist of as
-  // many. In the mapped file these are in memory once for all devices.
-  absl::flat_hash_map<std::tuple<const BufferType*, const GgufTensor*, size_t>, int32_t> seen;
-  for (size_t i = 0; i < model.weights().size(); ++i) {
-    const int32_t at = device_of_weight[i];
-    if (at < 0 || at >= static_cast<int32_t>(devices.size())) {
-      return absl::InvalidArgumentError(absl::StrCat("weight '", model.weights()[i].name,
-                                                     "' on device ", at, " of ", devices.size()));
-    }
+void LoadedWeights::Plan(const Model& model, std::vector<WeightSlice> slices,
+                         const ForeignWeights* foreign) {
+  // Slices are the same bytes if they are the same runs of weights that start with the same tensor
+  // of the file and consist of as many. In the mapped file these are in memory once for all
+  // devices.
+  absl::flat_hash_map<
+      std::tuple<const BufferType*, const GgufTensor*, size_t, std::vector<ByteRun>>, int32_t>
+      seen;
+  for (WeightSlice& slice : slices) {
+    const std::vector<const GgufTensor*> tensors =
+        model.weight_table().TensorsOf(model.weights()[slice.weight]);
     Item item;
-    item.device = devices[at];
-    item.tensors = model.weight_table().TensorsOf(model.weights()[i]);
-    item.foreign = foreign != nullptr && foreign->Holds(*item.device);
-    const DeviceCapabilities capabilities = item.device->capabilities();
+    item.runs = FileRuns(tensors, slice.runs);
+    item.foreign = foreign != nullptr && foreign->Holds(*slice.device);
+    const DeviceCapabilities capabilities = slice.device->capabilities();
     item.in_place = !item.foreign && capabilities.host_memory && capabilities.wraps_host_memory &&
-                    item.tensors.size() == 1;
+                    item.runs.size() == 1 && item.runs[0].run.count == 1;
     in_place_ = in_place_ && item.in_place;
-    const BufferType* memory = item.in_place ? nullptr : &item.device->buffer_type();
+    const BufferType* memory = item.in_place ? nullptr : &slice.device->buffer_type();
     const auto [first, is_new] = seen.try_emplace(
-        {memory, item.tensors.front(), item.tensors.size()}, static_cast<int32_t>(i));
+        {memory, tensors.front(), tensors.size(), slice.runs}, static_cast<int32_t>(items_.size()));
     if (is_new) {
-      bytes_ += TotalBytes(item.tensors);
+      bytes_ += TotalBytes(slice.runs);
     } else {
       item.same_as = first->second;
     }
+    item.slice = std::move(slice);
     items_.push_back(std::move(item));
   }
   bindings_.resize(items_.size());
-  return absl::OkStatus();
 }
 
 absl::Status LoadedWeights::LoadForeign(const Model& model, ForeignWeights& foreign,
@@ -95,7 +104,9 @@ absl::Status LoadedWeights::LoadForeign(const Model& model, ForeignWeights& fore
   std::vector<ForeignWeight> wanted;
   for (size_t i = 0; i < items_.size(); ++i) {
     if (!items_[i].foreign) continue;
-    wanted.push_back({static_cast<int32_t>(i), items_[i].device, items_[i].tensors});
+    const Item& item = items_[i];
+    wanted.push_back({static_cast<int32_t>(i), item.slice.weight, item.slice.device,
+                      item.slice.layout, item.runs});
   }
   if (wanted.empty()) return absl::OkStatus();
   const LoadProgress on_top = [&](int64_t done, int64_t) {
@@ -131,12 +142,12 @@ absl::StatusOr<Buffer*> LoadedWeights::Mapping(const Model& model, Device& devic
 absl::Status LoadedWeights::UseInPlace(const Model& model, int32_t id,
                                        const LoadProgress& progress) {
   const Item& item = items_[id];
-  const GgufTensor& tensor = *item.tensors.front();
-  ASSIGN_OR_RETURN(Buffer* const buffer, Mapping(model, *item.device, tensor.file_index));
-  bindings_[id] = {SlotKind::kWeight, id, buffer, tensor.file_offset};
+  const FileRun& from = item.runs.front();
+  ASSIGN_OR_RETURN(Buffer* const buffer, Mapping(model, *item.slice.device, from.file));
+  bindings_[id] = {SlotKind::kWeight, id, buffer, from.run.offset};
   if (item.same_as >= 0) return absl::OkStatus();
-  const MappedFile& mapped = model.file().file(tensor.file_index);
-  return mapped.Touch(static_cast<size_t>(tensor.file_offset), static_cast<size_t>(tensor.bytes),
+  const MappedFile& mapped = model.file().file(from.file);
+  return mapped.Touch(static_cast<size_t>(from.run.offset), static_cast<size_t>(from.run.bytes),
                       [&](int64_t bytes) { return Advance(bytes, progress); });
 }
 
@@ -147,28 +158,52 @@ absl::Status LoadedWeights::Copy(const Model& model, int32_t id, const LoadProgr
     bindings_[id].id = id;
     return absl::OkStatus();
   }
-  const Weight& weight = model.weights()[id];
-  BufferType& memory = item.device->buffer_type();
-  const int64_t wanted = memory.TensorBytes(weight.layout);
+  const WeightSlice& slice = item.slice;
+  BufferType& memory = slice.device->buffer_type();
+  const int64_t wanted = memory.TensorBytes(slice.layout);
   absl::StatusOr<std::unique_ptr<Buffer>> buffer = memory.Allocate(wanted, BufferUsage::kWeights);
   if (!buffer.ok()) {
-    return absl::Status(buffer.status().code(),
-                        absl::StrCat("weight ", WeightText(weight), " of ", wanted, " bytes on ",
-                                     item.device->name(), ": ", buffer.status().message()));
+    return absl::Status(
+        buffer.status().code(),
+        absl::StrCat("weight ", WeightText(model.weights()[slice.weight]), " of ", wanted,
+                     " bytes on ", slice.device->name(), ": ", buffer.status().message()));
   }
-  int64_t start = 0;
-  for (const GgufTensor* tensor : item.tensors) {
-    const absl::Span<const uint8_t> bytes = model.file().TensorBytes(*tensor);
-    for (int64_t at = 0; at < tensor->bytes; at += kChunkBytes) {
-      const int64_t count = std::min(kChunkBytes, tensor->bytes - at);
-      RETURN_IF_ERROR((*buffer)->Set(start + at, bytes.data() + at, count));
-      RETURN_IF_ERROR(Advance(count, progress));
-    }
-    start += tensor->bytes;
-  }
+  RETURN_IF_ERROR(Fill(model, item, **buffer, progress));
   bindings_[id] = {SlotKind::kWeight, id, buffer->get(), 0};
   buffers_.push_back(*std::move(buffer));
   return absl::OkStatus();
+}
+
+absl::Status LoadedWeights::Fill(const Model& model, const Item& item, Buffer& buffer,
+                                 const LoadProgress& progress) {
+  int64_t start = 0;
+  std::vector<uint8_t> gathered;  // short pieces, written together
+  const auto write = [&](const uint8_t* data, int64_t bytes) -> absl::Status {
+    RETURN_IF_ERROR(buffer.Set(start, data, bytes));
+    start += bytes;
+    return Advance(bytes, progress);
+  };
+  const auto flush = [&]() -> absl::Status {
+    const absl::Status status = write(gathered.data(), static_cast<int64_t>(gathered.size()));
+    gathered.clear();
+    return status;
+  };
+  for (const auto& [file, run] : item.runs) {
+    const uint8_t* const bytes = model.file().file(file).bytes().data();
+    for (int64_t piece = 0; piece < run.count; ++piece) {
+      const uint8_t* const from = bytes + run.offset + piece * run.stride;
+      if (run.count > 1 && run.bytes < kChunkBytes) {
+        gathered.insert(gathered.end(), from, from + run.bytes);
+        if (static_cast<int64_t>(gathered.size()) >= kChunkBytes) RETURN_IF_ERROR(flush());
+        continue;
+      }
+      RETURN_IF_ERROR(flush());
+      for (int64_t at = 0; at < run.bytes; at += kChunkBytes) {
+        RETURN_IF_ERROR(write(from + at, std::min(kChunkBytes, run.bytes - at)));
+      }
+    }
+  }
+  return flush();
 }
 
 }  // namespace weft

@@ -65,9 +65,11 @@ TEST(RankCuts, AnyRequest_CoversAllAndFeedsAll) {
     const int64_t least = random.Between(1, 4);
     const int64_t preferred = least * random.Between(1, 4);
     const int64_t length = least * random.Between(1, 60);
-    const std::vector<IndexRange> ranges =
-        CutBetweenRanks({.length = length, .preferred = preferred, .least = least,
-                         .shares = shares, .rotation = random.Between(0, 40)});
+    const std::vector<IndexRange> ranges = CutBetweenRanks({.length = length,
+                                                            .preferred = preferred,
+                                                            .least = least,
+                                                            .shares = shares,
+                                                            .rotation = random.Between(0, 40)});
     int64_t at = 0;
     int64_t fed = 0;
     for (const IndexRange& range : ranges) {
@@ -79,15 +81,16 @@ TEST(RankCuts, AnyRequest_CoversAllAndFeedsAll) {
     }
     ASSERT_EQ(at, length);
     ASSERT_GE(fed, std::min<int64_t>(static_cast<int64_t>(ranks), length / preferred));
-    if (length / least >= static_cast<int64_t>(ranks)) ASSERT_EQ(fed, static_cast<int64_t>(ranks));
+    if (length / least >= static_cast<int64_t>(ranks)) {
+      ASSERT_EQ(fed, static_cast<int64_t>(ranks));
+    }
   }
 }
 
 TEST(RankCuts, GroupsOfHeads_CoverTheirQueries) {
   const std::vector<IndexRange> heads = {{0, 3}, {3, 3}, {3, 8}, {8, 16}};
-  EXPECT_THAT(GroupsOf(heads, 4),
-              testing::ElementsAre(IndexRange{0, 1}, IndexRange{0, 0}, IndexRange{0, 2},
-                                   IndexRange{2, 4}));
+  EXPECT_THAT(GroupsOf(heads, 4), testing::ElementsAre(IndexRange{0, 1}, IndexRange{0, 0},
+                                                       IndexRange{0, 2}, IndexRange{2, 4}));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST(RankGraphRandom, AnyCut_ComputesTheSame) {
     std::printf("  refused %lld: %s\n", static_cast<long long>(times), why.c_str());
   }
   if (count < 300) return;
-  EXPECT_GT(compared, 100);
+  EXPECT_GT(compared, 60);
   EXPECT_GT(reductions, 0);
   EXPECT_GT(gathers, 0);
 }

@@ -1,0 +1,82 @@
+#include "coordinator/engine/rank_groups.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "coordinator/placement/layer_assignment.h"
+
+namespace weft {
+namespace {
+
+absl::Status CheckRanks(absl::Span<Device* const> devices, const std::vector<int32_t>& holders,
+                        const std::vector<double>& shares, int64_t tensor_ranks) {
+  const auto count = static_cast<int64_t>(holders.size());
+  if (count < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--split-mode tensor: one device holds layers, ", DeviceNames(devices, holders),
+        "; list workers with --workers or start some with --local-workers"));
+  }
+  if (tensor_ranks < 1 || count % tensor_ranks != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--layout: groups of ", tensor_ranks, " of ",
+                                                   count,
+                                                   " devices: ", DeviceNames(devices, holders)));
+  }
+  if (static_cast<int64_t>(shares.size()) > count) {
+    return absl::InvalidArgumentError(absl::StrCat("--tensor-split: ", shares.size(),
+                                                   " shares for ", count,
+                                                   " devices: ", DeviceNames(devices, holders)));
+  }
+  for (const double share : shares) {
+    if (!std::isfinite(share) || share < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--tensor-split: share ", share, ", want a finite number >= 0"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RankGroups> GroupRanks(absl::Span<Device* const> devices,
+                                      const std::vector<double>& shares, int64_t tensor_ranks) {
+  const std::vector<int32_t> holders = LayerDevices(devices);
+  if (tensor_ranks == 0) tensor_ranks = static_cast<int64_t>(holders.size());
+  RETURN_IF_ERROR(CheckRanks(devices, holders, shares, tensor_ranks));
+  RankGroups result;
+  absl::flat_hash_set<int32_t> taken;
+  absl::flat_hash_set<std::string> hosts;
+  for (size_t first = 0; first < holders.size(); first += static_cast<size_t>(tensor_ranks)) {
+    std::vector<Device*> ranks;
+    std::vector<double> rank_shares;
+    for (size_t i = first; i < first + static_cast<size_t>(tensor_ranks); ++i) {
+      ranks.push_back(devices[holders[i]]);
+      rank_shares.push_back(shares.empty() ? 1 : i < shares.size() ? shares[i] : 0);
+      taken.insert(holders[i]);
+      hosts.insert(ranks.back()->host());
+    }
+    const double sum = std::accumulate(rank_shares.begin(), rank_shares.end(), 0.0);
+    if (sum <= 0 || !std::isfinite(sum)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--tensor-split: the group of ", ranks.front()->name(), " has no share"));
+    }
+    ASSIGN_OR_RETURN(std::unique_ptr<MetaDevice> group,
+                     MetaDevice::Create(absl::StrCat("tp", result.groups.size()), ranks));
+    result.devices.push_back(group.get());
+    result.rank_shares.push_back(std::move(rank_shares));
+    result.layer_shares.push_back(sum);
+    result.groups.push_back(std::move(group));
+  }
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const bool beside =
+        devices[i]->kind() == DeviceKind::kAccelerator && hosts.contains(devices[i]->host());
+    if (taken.contains(static_cast<int32_t>(i)) || beside) continue;
+    result.devices.push_back(devices[i]);
+    result.rank_shares.emplace_back();
+  }
+  return result;
+}
+
+}  // namespace weft

@@ -1,0 +1,236 @@
+// Models cut over ranks, each a process with a device of its own: the undivided run's answer, by
+// decision 20, for every model, number of ranks and way to share that a test can afford.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/cpu_features.h"
+#include "common/base/status_macros.h"
+#include "common/cpu/cpu_device.h"
+#include "common/gguf/gguf_file.h"
+#include "common/program/local_program_host.h"
+#include "common/program/loopback_edges.h"
+#include "coordinator/engine/generator.h"
+#include "coordinator/engine/model_runner.h"
+#include "coordinator/engine/rank_groups.h"
+#include "coordinator/placement/model_placement.h"
+#include "coordinator/sampling/sampler.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/golden_model.h"
+#include "tests/support/status_matchers.h"
+
+namespace weft {
+namespace {
+
+using testing::HasSubstr;
+
+enum class Machines { kOneProcess, kProcesses, kFakeDevices };
+
+// A golden model over `ranks` machines "w0", "w1", ... in groups, and a coordinator without layers.
+class RankedModel {
+ private:
+  std::unique_ptr<GgufFile> file_;
+  std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<Device>> owned_;
+  std::vector<Device*> devices_;
+  std::vector<std::string> hosts_;
+  RankGroups groups_;
+  SystemClock clock_;
+
+ public:
+  absl::Status Open(const std::string& name) {
+    golden = ReadGoldenModel(TestDataFolder() + "/models/" + name);
+    ASSIGN_OR_RETURN(file_, GgufFile::Open(golden.model_path));
+    ASSIGN_OR_RETURN(model_, Model::Create(*file_));
+    return absl::OkStatus();
+  }
+
+  // One device that is not divided.
+  absl::Status StartWhole(const RunnerOptions& options) {
+    RETURN_IF_ERROR(AddCpu("local"));
+    RETURN_IF_ERROR(AddProcess({devices_[0]}, nullptr));
+    ASSIGN_OR_RETURN(
+        runner, ModelRunner::Create(*model_, *devices_[0], *processes_.back(), clock_, options));
+    return absl::OkStatus();
+  }
+
+  absl::Status Start(const RunnerOptions& options, int ranks, const std::vector<double>& shares,
+                     Machines machines, int64_t tensor_ranks = 0) {
+    for (int r = 0; r < ranks; ++r) {
+      const std::string host =
+          machines == Machines::kProcesses ? absl::StrCat("w", r) : std::string("w");
+      if (machines == Machines::kProcesses) {
+        RETURN_IF_ERROR(AddCpu(host));
+      } else {
+        FakeDeviceOptions fake;
+        fake.host = host;
+        fake.name = absl::StrCat(host, ".gpu", r);
+        fake.delays = machines == Machines::kFakeDevices;
+        fake.seed = static_cast<uint64_t>(r) + 1;
+        owned_.push_back(std::make_unique<FakeDevice>(std::move(fake)));
+        devices_.push_back(owned_.back().get());
+      }
+    }
+    RETURN_IF_ERROR(AddCpu("local"));
+    ASSIGN_OR_RETURN(groups_, GroupRanks(devices_, shares, tensor_ranks));
+    PlacedDevices placed;
+    placed.devices = groups_.devices;
+    placed.rank_shares = groups_.rank_shares;
+    PlacementOptions placement;
+    placement.split_mode = SplitMode::kTensor;
+    placement.tensor_split = groups_.layer_shares;
+    ASSIGN_OR_RETURN(placed.placement, PlaceModel(*model_, placed.devices, placement));
+    if (machines != Machines::kProcesses) {
+      RETURN_IF_ERROR(AddProcess(devices_, nullptr));
+      ASSIGN_OR_RETURN(runner,
+                       ModelRunner::Create(*model_, placed, *processes_.back(), clock_, options));
+      return absl::OkStatus();
+    }
+    edges_ = std::make_unique<LoopbackEdges>(
+        LoopbackOptions{.processes = static_cast<int32_t>(devices_.size())});
+    std::vector<GroupMember> members;
+    for (size_t p = 0; p < devices_.size(); ++p) {
+      RETURN_IF_ERROR(AddProcess({devices_[p]}, &edges_->port(static_cast<int32_t>(p))));
+      members.push_back({devices_[p]->host(), processes_.back().get()});
+    }
+    group_ = std::make_unique<ProcessGroup>(std::move(members));
+    ASSIGN_OR_RETURN(runner, ModelRunner::Create(*model_, placed, *group_, clock_, options));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<float>> Logits(absl::Span<const int32_t> tokens) {
+    runner->Truncate(0, 0);
+    return Prefill(*runner, tokens, 0, true);
+  }
+
+  absl::StatusOr<std::vector<int32_t>> Continue(absl::Span<const int32_t> tokens, int64_t count) {
+    runner->Truncate(0, 0);
+    GenerateCallbacks callbacks;
+    callbacks.choose = [](absl::Span<const float> row) -> absl::StatusOr<int32_t> {
+      return ArgMax(row);
+    };
+    ASSIGN_OR_RETURN(const GenerateResult result,
+                     Generate(*runner, clock_, tokens, count, callbacks));
+    return result.tokens;
+  }
+
+  const Model& model() const { return *model_; }
+
+  GoldenModel golden;
+  std::unique_ptr<ModelRunner> runner;
+
+ private:
+  absl::Status AddCpu(const std::string& host) {
+    CpuDeviceOptions options;
+    options.host = host;
+    options.name = absl::StrCat(host, ".cpu0");
+    options.instruction_set = BestInstructionSet();
+    ASSIGN_OR_RETURN(std::unique_ptr<CpuDevice> cpu, CpuDevice::Create(options));
+    devices_.push_back(cpu.get());
+    owned_.push_back(std::move(cpu));
+    hosts_.push_back(host);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddProcess(std::vector<Device*> devices, EdgePort* port) {
+    LocalProgramHostOptions options;
+    options.devices = std::move(devices);
+    options.edges = port;
+    ASSIGN_OR_RETURN(processes_.emplace_back(), LocalProgramHost::Create(std::move(options)));
+    return absl::OkStatus();
+  }
+
+  std::unique_ptr<LoopbackEdges> edges_;
+  std::vector<std::unique_ptr<LocalProgramHost>> processes_;
+  std::unique_ptr<ProcessGroup> group_;
+};
+
+RunnerOptions Options(int64_t ubatch) {
+  RunnerOptions options;
+  options.context = 128;
+  options.ubatch = ubatch;
+  options.key_type = DType::kF32;
+  options.value_type = DType::kF32;
+  options.reserve_outputs = ubatch;
+  return options;
+}
+
+// Sums over ranks round differently; products of quantised weights do not, but for their order.
+double Tolerance(const GoldenModel& golden) { return std::max(1e-6, golden.tol_nmse / 10); }
+
+struct Cell {
+  int ranks = 2;
+  std::vector<double> shares = {};
+  Machines machines = Machines::kProcesses;
+  int64_t tensor_ranks = 0;
+};
+
+std::string CellText(const Cell& cell) {
+  return absl::StrCat(cell.ranks, " ranks, shares ", absl::StrJoin(cell.shares, ","), ", machines ",
+                      static_cast<int>(cell.machines), ", groups of ", cell.tensor_ranks);
+}
+
+void CheckCell(const std::string& name, const Cell& cell) {
+  SCOPED_TRACE(name + ": " + CellText(cell));
+  RankedModel whole;
+  ASSERT_OK(whole.Open(name));
+  ASSERT_OK(whole.StartWhole(Options(16)));
+  RankedModel cut;
+  ASSERT_OK(cut.Open(name));
+  ASSERT_OK(cut.Start(Options(16), cell.ranks, cell.shares, cell.machines, cell.tensor_ranks));
+  const GoldenCase& golden = whole.golden.cases.back();
+  ASSERT_OK_AND_ASSIGN(const std::vector<float> want, whole.Logits(golden.tokens));
+  ASSERT_OK_AND_ASSIGN(const std::vector<float> got, cut.Logits(golden.tokens));
+  EXPECT_LE(NormalizedError(got, want), Tolerance(whole.golden));
+  const absl::Span<const int32_t> prompt =
+      absl::MakeConstSpan(golden.tokens).first(std::min<size_t>(golden.tokens.size(), 20));
+  ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> expected, whole.Continue(prompt, 8));
+  ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> tokens, cut.Continue(prompt, 8));
+  EXPECT_EQ(tokens, expected);
+  EXPECT_EQ(cut.runner->counters().replans, 0);
+}
+
+class RankRunnerTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(RankRunnerTest, RanksInProcesses_AnswerAsOne) {
+  for (const int ranks : {2, 3, 5}) CheckCell(GetParam(), {.ranks = ranks});
+  CheckCell(GetParam(), {.ranks = 3, .shares = {3, 1, 1}});
+  CheckCell(GetParam(), {.ranks = 4, .tensor_ranks = 2});
+}
+
+TEST_P(RankRunnerTest, RanksWithMemoriesApart_AnswerAsOne) {
+  CheckCell(GetParam(), {.ranks = 2, .machines = Machines::kFakeDevices});
+  CheckCell(GetParam(), {.ranks = 3, .shares = {1, 0, 2}, .machines = Machines::kFakeDevices});
+}
+
+TEST_P(RankRunnerTest, MoreRanksThanHeads_AnswerAsOne) { CheckCell(GetParam(), {.ranks = 16}); }
+
+INSTANTIATE_TEST_SUITE_P(Golden, RankRunnerTest,
+                         testing::Values("llama-gqa", "llama-moe", "llama-plain", "llama3-rope",
+                                         "qwen2", "qwen3", "qwen3moe", "llama-f16"),
+                         [](const auto& parameter) {
+                           std::string name = parameter.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(RankRunner, BadGroups_AreRefusedWithTheFlag) {
+  RankedModel one;
+  ASSERT_OK(one.Open("llama-gqa"));
+  EXPECT_THAT(
+      one.Start(Options(16), 3, {}, Machines::kProcesses, 2),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--layout: groups of 2 of 3")));
+  RankedModel two;
+  ASSERT_OK(two.Open("llama-gqa"));
+  EXPECT_THAT(
+      two.Start(Options(16), 2, {0, 0}, Machines::kProcesses),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the group of w0.cpu0 has no share")));
+}
+
+}  // namespace
+}  // namespace weft

@@ -138,6 +138,7 @@ Answer KvStore(const SplitQuestion& q) {
 Answer PagedAttention(const SplitQuestion& q) {
   const auto& attributes = std::get<PagedAttentionAttributes>(*q.attributes);
   const int page_sources = attributes.value_dimensions == 0 ? 2 : 1;
+  if (attributes.heads_per_kv != 0) return Cannot("its heads are a part already");
   const SplitState& heads = q.states[0];
   if (!heads.CutAlong(1) || !IsPartition(heads) || heads.segments.size() != 1) {
     return Cannot("its queries are not cut by heads");

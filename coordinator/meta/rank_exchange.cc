@@ -45,6 +45,11 @@ absl::StatusOr<RankTensors> RankExchange::Reduce(const RankTensors& addends, con
   const auto add = [&](int32_t rank, EmittedId other) {
     return nodes_.Make(Op::kAdd, NoAttributes{}, {sums[rank], other}, devices_[rank], named);
   };
+  for (int32_t r = 0; r < ranks(); ++r) {
+    if (HasContiguousRows(nodes_.layout(sums[r]))) continue;
+    ASSIGN_OR_RETURN(sums[r], nodes_.Make(Op::kCopy, CopyAttributes{DType::kF32}, {sums[r]},
+                                          devices_[r], named));
+  }
   nodes_.NextPhase();
   for (int32_t j = doubling; j < ranks(); ++j) {
     ASSIGN_OR_RETURN(sums[j - doubling], add(j - doubling, sums[j]));
@@ -75,7 +80,8 @@ absl::StatusOr<EmittedId> RankExchange::Window(EmittedId source, int32_t axis, I
     return absl::InternalError(
         absl::StrCat("'", like.name, "': a window at ", range.begin, " cuts a block"));
   }
-  view.offset = range.begin / block * layout.nb[axis];
+  // Of an empty tensor there is only the start.
+  view.offset = ElementCount(view.ne) == 0 ? 0 : range.begin / block * layout.nb[axis];
   ASSIGN_OR_RETURN(const EmittedId shown, nodes_.Make(Op::kView, view, {source}, device, like));
   if (IsContiguous(nodes_.layout(shown))) return shown;
   return nodes_.Make(Op::kCopy, CopyAttributes{layout.dtype}, {shown}, device, like);

@@ -133,7 +133,11 @@ class Expander {
           absl::StrCat("'", node.name, "' (", SplitText(own.state), ") is gathered in every step"));
     }
     ++result_->gathers;
-    return exchanges_[group].Gather(own, node);
+    absl::StatusOr<RankTensors> whole = exchanges_[group].Gather(own, node);
+    if (whole.ok()) return whole;
+    return absl::UnimplementedError(
+        absl::StrCat("'", node.name, "' (", SplitText(own.state),
+                     ") cannot be gathered: ", whole.status().message()));
   }
 
   // From group to group: rank r reads from rank r mod n of the other (decision 10).
@@ -215,6 +219,10 @@ class Expander {
       ASSIGN_OR_RETURN(RankTensors tensors, Bring(node.sources[i], group, answer.sources[i]));
       sources.push_back(std::move(tensors));
     }
+    const auto mirrored = [](const SplitState& state) { return state.mirrored(); };
+    const bool whole = answer.result.mirrored() &&
+                       std::all_of(answer.sources.begin(), answer.sources.end(), mirrored);
+    if (!whole && graph_.Executes(id)) ++result_->split_nodes;
     RankTensors made;
     made.state = answer.result;
     for (int32_t r = 0; r < question.ranks; ++r) {

@@ -49,6 +49,7 @@ struct RankGraph {
   PlanInput input;
   std::vector<RankOutput> outputs;   // by output of the caller's graph
   std::vector<std::string> remarks;  // what could not be split, and why
+  int64_t split_nodes = 0;           // that ranks share: a source or the result is not mirrored
   int64_t reductions = 0;            // per step
   int64_t gathers = 0;
 };

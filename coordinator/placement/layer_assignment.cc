@@ -133,11 +133,13 @@ std::vector<int32_t> HostCpus(absl::Span<Device* const> devices) {
   std::vector<int32_t> cpus(devices.size(), static_cast<int32_t>(devices.size()) - 1);
   for (size_t i = 0; i < devices.size(); ++i) {
     const auto found = last.find(devices[i]->host());
-    // A group of ranks has no processor of its own: what it cannot do its ranks cannot.
-    if (devices[i]->kind() == DeviceKind::kCpu || devices[i]->kind() == DeviceKind::kMeta) {
+    if (devices[i]->kind() == DeviceKind::kCpu) {
       cpus[i] = static_cast<int32_t>(i);
     } else if (found != last.end()) {
       cpus[i] = found->second;
+    } else if (devices[i]->kind() == DeviceKind::kMeta) {
+      // A group of ranks on several machines: what its ranks cannot do, no processor beside it can.
+      cpus[i] = static_cast<int32_t>(i);
     }
   }
   return cpus;

@@ -184,6 +184,7 @@ absl::Status LoadedWeights::Fill(const Model& model, const Item& item, Buffer& b
     return Advance(bytes, progress);
   };
   const auto flush = [&]() -> absl::Status {
+    if (gathered.empty()) return absl::OkStatus();
     const absl::Status status = write(gathered.data(), static_cast<int64_t>(gathered.size()));
     gathered.clear();
     return status;

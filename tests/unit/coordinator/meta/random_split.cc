@@ -44,6 +44,18 @@ std::vector<uint8_t> SliceBytes(const uint8_t* whole, const TensorLayout& layout
   return slice;
 }
 
+// Of F32 values, what rank `rank` holds so that all together are the values, exactly in any order:
+// the first minus the values, the second twice them.
+std::vector<uint8_t> Addend(const std::vector<uint8_t>& whole, int32_t rank, int32_t ranks) {
+  std::vector<float> values(whole.size() / sizeof(float));
+  std::memcpy(values.data(), whole.data(), whole.size());
+  const float factor = ranks == 1 ? 1.0f : rank == 0 ? -1.0f : rank == 1 ? 2.0f : 0.0f;
+  for (float& value : values) value = factor == 0 ? 0 : value * factor;
+  std::vector<uint8_t> bytes(whole.size());
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
 }  // namespace
 
 SplitState RandomCut(Random& random, int32_t axis, int64_t length, int64_t unit, int32_t ranks) {
@@ -143,8 +155,9 @@ void SplitRig::FillLeaf(const Graph& graph, NodeId id, const HostGraph& whole,
       if (other != nullptr && *other == leaf) from = NodeId{i};
     }
   }
-  const std::vector<uint8_t> bytes =
+  std::vector<uint8_t> bytes =
       SliceBytes(whole.data()[Index(from)], graph_.layout(from), state, rank);
+  if (state.partial()) bytes = Addend(bytes, rank, ranks());
   WEFT_CHECK(bytes.size() == host.bytes(id).size());
   std::copy(bytes.begin(), bytes.end(), host.bytes(id).begin());
 }

@@ -200,8 +200,6 @@ TEST(AssignLayers, BadOptions_AreErrorsThatNameTheFlag) {
   negative.main_device = "-1";
   PlacementOptions accelerator;
   accelerator.main_device = "w0.blas0";
-  PlacementOptions tensor;
-  tensor.split_mode = SplitMode::kTensor;
   const absl::StatusCode invalid = absl::StatusCode::kInvalidArgument;
   const Bad cases[] = {
       {Layers(-1, {1, -1}), invalid, "--tensor-split: share -1"},
@@ -213,7 +211,6 @@ TEST(AssignLayers, BadOptions_AreErrorsThatNameTheFlag) {
       {beyond, invalid, "--main-device: no device '2'"},
       {negative, invalid, "--main-device: no device '-1'"},
       {accelerator, invalid, "w0.blas0 computes in its host's memory"},
-      {tensor, absl::StatusCode::kUnimplemented, "comes with the meta device; use layer"},
   };
   const NullDevices devices(
       {"w0.gpu0:8", "w1.gpu0:8", "w0.blas0", "w0.cpu0", "w1.cpu0", "local.cpu0"});

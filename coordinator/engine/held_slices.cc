@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/base/status_macros.h"
+#include "coordinator/engine/model_layout.h"
 #include "coordinator/meta/meta_device.h"
-#include "coordinator/meta/model_layout.h"
 
 namespace weft {
 namespace {

@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
-#include "coordinator/meta/model_layout.h"
 #include "coordinator/meta/rank_exchange.h"
 #include "coordinator/meta/rank_nodes.h"
 #include "coordinator/meta/split_rules.h"

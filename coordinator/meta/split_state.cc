@@ -41,6 +41,11 @@ Extents LocalExtents(const SplitState& state, const Extents& whole, int32_t rank
   return local;
 }
 
+absl::StatusOr<TensorLayout> SliceLayout(const TensorLayout& layout, const SplitState& state,
+                                         int32_t rank) {
+  return PackedLayout(layout.dtype, LocalExtents(state, layout.ne, rank));
+}
+
 bool HasPart(const SplitState& state, int32_t rank) {
   return !state.cut() || LocalExtent(state, rank) > 0;
 }

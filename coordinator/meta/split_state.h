@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/tensor/tensor_layout.h"
 
@@ -60,6 +61,9 @@ SplitState AlongAxis(const SplitState& cut, int32_t axis);
 int64_t LocalExtent(const SplitState& cut, int32_t rank);
 // The extents of the rank's slice; 0 along the axis where it holds nothing.
 Extents LocalExtents(const SplitState& state, const Extents& whole, int32_t rank);
+// The rank's slice of a packed tensor, packed. Errors: as PackedLayout.
+absl::StatusOr<TensorLayout> SliceLayout(const TensorLayout& layout, const SplitState& state,
+                                         int32_t rank);
 // Whether the rank has a part of it: false for an empty slice.
 bool HasPart(const SplitState& state, int32_t rank);
 // Whether no index is held twice.

@@ -37,7 +37,7 @@ MAY_USE = {
     "coordinator/scheduler": ["common/base", "common/tensor", "common/graph", "common/device", "common/program",
                               "common/collectives"],
     "coordinator/meta": ["common/base", "common/tensor", "common/graph", "common/device", "common/program",
-                         "common/collectives"],
+                         "common/collectives", "coordinator/scheduler"],
     "coordinator/sampling": ["common/base", "common/graph"],
     "coordinator/engine": ["common", "coordinator/tokenizer", "coordinator/models", "coordinator/weights",
                            "coordinator/kv_cache", "coordinator/scheduler", "coordinator/meta",

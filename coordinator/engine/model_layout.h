@@ -21,8 +21,4 @@ struct ModelLayout {
 // INVALID_ARGUMENT for no ranks, shares that are no numbers, or none above zero.
 absl::StatusOr<ModelLayout> LayOutModel(const Model& model, absl::Span<const double> shares);
 
-// The slice of `layout` that a rank holds. Nothing (0 elements) where it holds none.
-absl::StatusOr<TensorLayout> SliceLayout(const TensorLayout& layout, const SplitState& state,
-                                         int32_t rank);
-
 }  // namespace weft

@@ -1,4 +1,4 @@
-#include "coordinator/meta/model_layout.h"
+#include "coordinator/engine/model_layout.h"
 
 #include <cmath>
 #include <numeric>
@@ -190,11 +190,6 @@ absl::StatusOr<ModelLayout> LayOutModel(const Model& model, absl::Span<const dou
     }
   }
   return Layouter(model, shares).Run();
-}
-
-absl::StatusOr<TensorLayout> SliceLayout(const TensorLayout& layout, const SplitState& state,
-                                         int32_t rank) {
-  return PackedLayout(layout.dtype, LocalExtents(state, layout.ne, rank));
 }
 
 }  // namespace weft

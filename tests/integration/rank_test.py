@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Models cut over the devices of worker processes (tensor parallelism) as a person would run them: the answers of one
+device by decision 20, what is refused and how, and a rank that dies in the middle. Standard library only.
+usage: rank_test.py [--nightly]: --nightly runs the whole matrix of models, ranks and shares."""
+import array
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from fleet_test import DEMO, GOLDEN, WEFT, evaluate, prompt_of, weft
+from workers import Worker, addresses
+
+NIGHTLY = "--nightly" in sys.argv
+MODELS = ["llama-gqa", "llama-moe", "llama-f16", "qwen2", "qwen3", "qwen3moe", "llama3-rope", "llama-plain"]
+CELLS = ([(count, shares) for count in (1, 2, 3, 4, 5, 7, 8, 16) for shares in ("", "3,1,1,2,1,1,1,1,1,1,1,1,1,1,1,1")]
+         if NIGHTLY else [(2, ""), (3, "3,1,1")])
+
+
+def tolerance_of(model):
+    with open(GOLDEN / model / "cases.json", encoding="utf-8") as file:
+        return max(json.load(file)["tol_nmse"] / 10, 1e-6)
+
+
+def normalized_error(got, want):
+    x, y = (array.array("f", data) for data in (got, want))
+    assert len(x) == len(y) > 0
+    return sum((a - b) ** 2 for a, b in zip(x, y)) / sum(b * b for b in y)
+
+
+class SameAnswers(unittest.TestCase):
+    def check(self, model, want, tokens, *arguments, tolerance=1e-6):
+        got = evaluate(model, tokens, "-ub", 16, *arguments)
+        self.assertLessEqual(normalized_error(got[0], want[0]), tolerance, arguments)
+        self.assertEqual(got[1], want[1], (model, arguments))
+
+    def test_golden_models_over_ranks(self):
+        for model in MODELS if NIGHTLY else MODELS[:3]:
+            tokens = prompt_of(model)
+            want = evaluate(model, tokens, "-ub", 16)
+            for count, shares in CELLS:
+                if count == 1:
+                    continue
+                flags = ["--local-workers", count, "--split-mode", "tensor"]
+                if shares:
+                    flags += ["--tensor-split", ",".join(shares.split(",")[:count])]
+                self.check(model, want, tokens, *flags, tolerance=tolerance_of(model))
+
+    def test_shape_160m_in_two_groups_of_two(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.gguf"
+            made = weft("synth", "--shape", "160m", "--type", "F16", model)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            tokens = list(range(1, 40))
+            want = evaluate(model, tokens, "-ub", 16)
+            self.check(model, want, tokens, "--local-workers", 4, "--layout", "tp=2,pp=2")
+
+    def test_unlike_instruction_sets(self):
+        tokens = prompt_of("llama-moe")
+        want = evaluate("llama-moe", tokens, "-ub", 16)
+        with Worker() as best, Worker("--isa", "scalar") as plain:
+            self.check("llama-moe", want, tokens, "--workers", addresses([best, plain]), "--split-mode", "tensor",
+                       tolerance=tolerance_of("llama-moe"))
+
+    def test_demo_text_by_sampling(self):
+        def text(*arguments):
+            result = weft("run", "-m", DEMO, "-p", "ROMEO:", "-n", 48, "--temp", 0.8, "--top-k", 20, "--seed", 3, "-t", 1,
+                          *arguments)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return result.stdout
+
+        self.assertEqual(text("--local-workers", 3, "--split-mode", "tensor", "--tensor-split", "2,1,1"), text())
+
+    def test_weights_sent_by_the_coordinator(self):
+        tokens = prompt_of("qwen3")
+        want = evaluate("qwen3", tokens, "-ub", 16)
+        self.check("qwen3", want, tokens, "--local-workers", 2, "--split-mode", "tensor", "--send-weights",
+                   tolerance=tolerance_of("qwen3"))
+
+
+class Refused(unittest.TestCase):
+    def test_bad_flags_are_exit_code_2(self):
+        for arguments, culprit in (
+                (["--split-mode", "tensor"], "--split-mode tensor"),
+                (["--local-workers", 3, "--layout", "tp=2"], "--layout"),
+                (["--local-workers", 4, "--layout", "tp=2,pp=3"], "--layout"),
+                (["--local-workers", 2, "--layout", "tp=zwei"], "--layout"),
+                (["--local-workers", 2, "--layout", "ep=2"], "--layout"),
+                (["--local-workers", 2, "--split-mode", "tensor", "--tensor-split", "1,1,1"], "--tensor-split"),
+                (["--local-workers", 2, "--split-mode", "tensor", "--tensor-split", "0,0"], "--tensor-split")):
+            result = weft("eval", "-m", GOLDEN / "qwen3" / "model.gguf", "--tokens", "1,2", *arguments)
+            self.assertEqual(result.returncode, 2, (arguments, result.stderr))
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+            self.assertIn(culprit, result.stderr)
+
+
+class Failure(unittest.TestCase):
+    def check_loss(self, number):
+        with Worker() as first, Worker() as second, Worker() as third:
+            process = subprocess.Popen(
+                [str(WEFT), "run", "-m", str(DEMO), "-p", "ROMEO:", "-n", "100000", "-c", "0", "--ignore-eos", "-t", "1",
+                 "--workers", addresses([first, second, third]), "--split-mode", "tensor"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            try:
+                self.assertNotEqual(process.stdout.read(1), b"", "no token")
+                second.signal(number)
+                start = time.monotonic()
+                drain = threading.Thread(target=process.stdout.read)
+                drain.start()
+                process.wait(30)
+                elapsed = time.monotonic() - start
+                drain.join(30)
+                error = process.stderr.read().decode()
+            finally:
+                process.kill()
+                process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 3, error)
+            self.assertIn(second.address, error)
+            self.assertLess(elapsed, 10, error)  # 3 s on an idle machine
+            # The survivors are free, and idle: they serve the next command.
+            result = weft("eval", "-m", GOLDEN / "qwen3" / "model.gguf", "--tokens", "1,2,3", "--workers",
+                          addresses([first, third]), "--split-mode", "tensor")
+            self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_a_rank_that_is_killed(self):
+        self.check_loss(signal.SIGKILL)
+
+    def test_a_rank_that_is_stopped(self):
+        self.check_loss(signal.SIGSTOP)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[argument for argument in sys.argv if argument != "--nightly"], verbosity=2)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/device/null_device.h"
 #include "coordinator/engine/rank_groups.h"
@@ -63,7 +64,8 @@ struct Planned {
 absl::StatusOr<Planned> PlanRanks(const Model& model, NullFleet& fleet, int64_t tensor_ranks,
                                   int64_t tokens) {
   fleet.Finish();
-  const auto start = std::chrono::steady_clock::now();
+  const SystemClock clock;
+  const Clock::TimePoint start = clock.Now();
   ASSIGN_OR_RETURN(RankGroups groups, GroupRanks(fleet.devices(), {}, tensor_ranks));
   PlacedDevices placed;
   placed.devices = groups.devices;
@@ -83,7 +85,7 @@ absl::StatusOr<Planned> PlanRanks(const Model& model, NullFleet& fleet, int64_t 
   ASSIGN_OR_RETURN(const ModelGraph graph, model.BuildGraph(shape));
   ASSIGN_OR_RETURN(planned.step, PlanStep(graph.graph, placed, planned.held, fleet.processes(),
                                           tokens, PlanOptions()));
-  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  planned.seconds = std::chrono::duration<double>(clock.Now() - start).count();
   return planned;
 }
 

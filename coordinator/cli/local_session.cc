@@ -8,11 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
-#include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "common/program/local_program_host.h"
 #include "coordinator/cli/progress_bar.h"
-#include "coordinator/placement/layer_assignment.h"
 
 namespace weft {
 namespace {
@@ -72,19 +70,7 @@ absl::Status LocalSession::OpenDevices(const ModelFlags& flags) {
 absl::Status LocalSession::GroupDevices() {
   PlacementOptions& placement = request_.placement;
   if (placement.split_mode != SplitMode::kTensor) return absl::OkStatus();
-  int64_t ranks = placement.tensor_ranks;
-  if (ranks == 0 && placement.layer_groups > 0) {
-    const auto holders = static_cast<int64_t>(LayerDevices(placed_.devices).size());
-    // A number that does not divide them is refused with both numbers.
-    ranks = std::max<int64_t>(CeilDivide(holders, placement.layer_groups), 1);
-  }
-  ASSIGN_OR_RETURN(RankGroups grouped, GroupRanks(placed_.devices, placement.tensor_split, ranks));
-  const auto groups = static_cast<int64_t>(grouped.groups.size());
-  if (placement.layer_groups > 0 && groups != placement.layer_groups) {
-    return absl::InvalidArgumentError(absl::StrCat("--layout: ", placement.layer_groups,
-                                                   " groups of ", ranks, " devices, there are ",
-                                                   groups * ranks, " devices that hold layers"));
-  }
+  ASSIGN_OR_RETURN(RankGroups grouped, GroupRanks(placed_.devices, placement));
   placed_.devices = std::move(grouped.devices);
   placed_.rank_shares = std::move(grouped.rank_shares);
   rank_groups_ = std::move(grouped.groups);
@@ -133,6 +119,7 @@ absl::Status LocalSession::OpenProcesses() {
     return absl::OkStatus();
   }
   std::vector<GroupMember> members;
+  members.reserve(static_cast<size_t>(fleet_->worker_count()) + 1);
   for (int32_t i = 0; i < fleet_->worker_count(); ++i) {
     members.push_back({fleet_->hosts()[i], &fleet_->link().host(i), true});
   }

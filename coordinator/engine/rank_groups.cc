@@ -1,18 +1,27 @@
 #include "coordinator/engine/rank_groups.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "coordinator/placement/layer_assignment.h"
 
 namespace weft {
 namespace {
 
+int64_t RanksOfAGroup(int64_t holders, const PlacementOptions& placement) {
+  if (placement.tensor_ranks > 0) return placement.tensor_ranks;
+  // A number of groups that does not divide them is refused with both numbers.
+  return CeilDivide(holders, std::max<int64_t>(placement.layer_groups, 1));
+}
+
 absl::Status CheckRanks(absl::Span<Device* const> devices, const std::vector<int32_t>& holders,
-                        const std::vector<double>& shares, int64_t tensor_ranks) {
+                        const PlacementOptions& placement, int64_t tensor_ranks) {
+  const std::vector<double>& shares = placement.tensor_split;
   const auto count = static_cast<int64_t>(holders.size());
   if (count < 2) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -22,6 +31,11 @@ absl::Status CheckRanks(absl::Span<Device* const> devices, const std::vector<int
   if (tensor_ranks < 1 || count % tensor_ranks != 0) {
     return absl::InvalidArgumentError(absl::StrCat("--layout: groups of ", tensor_ranks, " of ",
                                                    count,
+                                                   " devices: ", DeviceNames(devices, holders)));
+  }
+  if (placement.layer_groups > 0 && count / tensor_ranks != placement.layer_groups) {
+    return absl::InvalidArgumentError(absl::StrCat("--layout: ", placement.layer_groups,
+                                                   " groups of ", tensor_ranks, " of ", count,
                                                    " devices: ", DeviceNames(devices, holders)));
   }
   if (static_cast<int64_t>(shares.size()) > count) {
@@ -41,10 +55,11 @@ absl::Status CheckRanks(absl::Span<Device* const> devices, const std::vector<int
 }  // namespace
 
 absl::StatusOr<RankGroups> GroupRanks(absl::Span<Device* const> devices,
-                                      const std::vector<double>& shares, int64_t tensor_ranks) {
+                                      const PlacementOptions& placement) {
   const std::vector<int32_t> holders = LayerDevices(devices);
-  if (tensor_ranks == 0) tensor_ranks = static_cast<int64_t>(holders.size());
-  RETURN_IF_ERROR(CheckRanks(devices, holders, shares, tensor_ranks));
+  const std::vector<double>& shares = placement.tensor_split;
+  const int64_t tensor_ranks = RanksOfAGroup(static_cast<int64_t>(holders.size()), placement);
+  RETURN_IF_ERROR(CheckRanks(devices, holders, placement, tensor_ranks));
   RankGroups result;
   absl::flat_hash_set<int32_t> taken;
   absl::flat_hash_set<std::string> hosts;

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "common/device/device.h"
 #include "coordinator/meta/meta_device.h"
+#include "coordinator/placement/placement_options.h"
 
 namespace weft {
 
@@ -19,11 +20,12 @@ struct RankGroups {
   std::vector<double> layer_shares;              // by group, for the layers between them
 };
 
-// Groups of `tensor_ranks` devices each (0: one of all) of those in `devices` that hold layers, in
-// their order. `shares` by device that holds layers, missing ones 0; empty: equal ones.
-// Accelerators beside the memory of a rank are left out. Errors: INVALID_ARGUMENT naming the flag:
-// fewer than two devices, a number that does not divide them, bad shares, a group without share.
+// Groups of the devices in `devices` that hold layers, in their order, as `placement` asks for with
+// tensor_ranks and layer_groups; its tensor_split are shares of those devices, missing ones 0, or
+// empty: equal ones. Accelerators beside the memory of a rank are left out. Errors:
+// INVALID_ARGUMENT naming the flag: fewer than two devices, a number that does not divide them, bad
+// shares, a group without share.
 absl::StatusOr<RankGroups> GroupRanks(absl::Span<Device* const> devices,
-                                      const std::vector<double>& shares, int64_t tensor_ranks);
+                                      const PlacementOptions& placement);
 
 }  // namespace weft

@@ -25,15 +25,23 @@ absl::StatusOr<StepPlan> Compile(const PlanInput& input, const ProcessGroup& gro
 
 }  // namespace
 
-absl::StatusOr<StepPlan> PlanStep(const Graph& graph, const PlacedDevices& placed,
-                                  const HeldSlices& held, const ProcessGroup& group, int64_t tokens,
-                                  const PlanOptions& options) {
+absl::StatusOr<std::unique_ptr<RankGraph>> ExpandStep(const Graph& graph,
+                                                      const PlacedDevices& placed,
+                                                      const HeldSlices& held, int64_t tokens,
+                                                      const PlanOptions& options) {
   const PlanInput input = MakePlanInput(graph, placed, tokens, options);
-  if (!held.split) return Compile(input, group);
   ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
   Plan plan;
   RETURN_IF_ERROR(PassPipeline().Run(context, plan, {}).status());
-  ASSIGN_OR_RETURN(const std::unique_ptr<RankGraph> ranks, ExpandRanks(context, plan, held.layout));
+  return ExpandRanks(context, plan, held.layout);
+}
+
+absl::StatusOr<StepPlan> PlanStep(const Graph& graph, const PlacedDevices& placed,
+                                  const HeldSlices& held, const ProcessGroup& group, int64_t tokens,
+                                  const PlanOptions& options) {
+  if (!held.split) return Compile(MakePlanInput(graph, placed, tokens, options), group);
+  ASSIGN_OR_RETURN(const std::unique_ptr<RankGraph> ranks,
+                   ExpandStep(graph, placed, held, tokens, options));
   ASSIGN_OR_RETURN(StepPlan result, Compile(ranks->input, group));
   result.outputs = std::move(ranks->outputs);
   result.remarks = std::move(ranks->remarks);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,13 @@ struct StepPlan {
   int32_t copies = 1;  // as ExecutionPlan
   std::string pipeline_refusal;
 };
+
+// The graph rank by rank, where some device is a group (HeldSlices::split). Arguments outlive the
+// result. Errors: as PlanStep.
+absl::StatusOr<std::unique_ptr<RankGraph>> ExpandStep(const Graph& graph,
+                                                      const PlacedDevices& placed,
+                                                      const HeldSlices& held, int64_t tokens,
+                                                      const PlanOptions& options);
 
 // `graph` is the model's for steps of `tokens` tokens. Errors: those of the scheduler and of
 // ExpandRanks.

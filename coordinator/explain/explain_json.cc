@@ -34,7 +34,8 @@ class JsonWriter {
             {"weights", Weights()},
             {"caches", Caches()},
             {"phases", std::move(phases)},
-            {"remarks", Remarks()}};
+            {"remarks", Remarks()},
+            {"groups", Groups()}};
   }
 
  private:
@@ -80,6 +81,16 @@ class JsonWriter {
             {"output", Name(report_.layer_devices.back())}};
   }
 
+  Json Groups() const {
+    Json list = Json::array();
+    for (const ExplainGroup& group : report_.groups) {
+      Json ranks = Json::array();
+      for (const int32_t rank : group.ranks) ranks.push_back(Name(rank));
+      list.push_back({{"name", group.name}, {"ranks", std::move(ranks)}, {"shares", group.shares}});
+    }
+    return list;
+  }
+
   Json Weights() const {
     Json list = Json::array();
     for (const ExplainWeight& weight : report_.weights) {
@@ -90,7 +101,8 @@ class JsonWriter {
                       {"bytes", weight.bytes},
                       {"device", Name(weight.device)},
                       {"reason", weight.reason},
-                      {"with_layer", weight.with_layer}});
+                      {"with_layer", weight.with_layer},
+                      {"split", weight.split.empty() ? Json() : Json(weight.split)}});
     }
     return list;
   }
@@ -129,7 +141,10 @@ class JsonWriter {
             {"input_bytes", phase.input_bytes},
             {"fused", phase.fused},
             {"resolved", phase.resolved},
-            {"in_place", phase.in_place}};
+            {"in_place", phase.in_place},
+            {"split_nodes", phase.split_nodes},
+            {"reductions", phase.reductions},
+            {"gathers", phase.gathers}};
   }
 
   static Json Processes(const ExplainPhase& phase) {

@@ -55,6 +55,7 @@ class RemarkMaker {
   std::vector<ExplainRemark> Make(absl::Span<const PlacementRemark> placement) {
     for (const PlacementRemark& remark : placement) Add(FromPlacement(remark));
     for (const ExplainPhase& phase : report_.phases) {
+      for (const std::string& text : phase.rank_remarks) Add({"ranks", phase.name, text, ""});
       for (const std::string& text : phase.remarks) {
         Add({"batch", phase.name, text, "give the batch to a device that reads those weights"});
       }

@@ -1,13 +1,19 @@
 #include "coordinator/explain/explain_report.h"
 
 #include <algorithm>
+#include <memory>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
+#include "coordinator/engine/held_slices.h"
 #include "coordinator/engine/model_plan.h"
+#include "coordinator/engine/rank_groups.h"
 #include "coordinator/engine/runner_options.h"
+#include "coordinator/engine/step_plan.h"
 #include "coordinator/explain/explain_phase.h"
 #include "coordinator/explain/explain_remarks.h"
 #include "coordinator/placement/model_placement.h"
@@ -69,11 +75,14 @@ class ReportMaker {
   absl::StatusOr<ExplainReport> Make() {
     RETURN_IF_ERROR(CheckOptions(model_, options_));
     PlacementOptions placement = options_.placement;
+    RETURN_IF_ERROR(GroupDevices(placement));
     placement.key_type = options_.key_type;
     placement.value_type = options_.value_type;
     ASSIGN_OR_RETURN(placed_.placement, PlaceModel(model_, placed_.devices, placement));
+    ASSIGN_OR_RETURN(held_, HoldSlices(model_, placed_));
     Describe();
     AddDevices();
+    AddGroups();
     AddWeights();
     RETURN_IF_ERROR(AddCaches());
     RETURN_IF_ERROR(AddPhase("prefill", options_.batch));
@@ -84,6 +93,26 @@ class ReportMaker {
   }
 
  private:
+  absl::Status GroupDevices(PlacementOptions& placement) {
+    if (placement.split_mode != SplitMode::kTensor) return absl::OkStatus();
+    ASSIGN_OR_RETURN(groups_, GroupRanks(placed_.devices, placement));
+    placed_.devices = groups_.devices;
+    placed_.rank_shares = groups_.rank_shares;
+    placed_.batch_ranges.clear();  // they count devices that are in groups now
+    placement.tensor_split = groups_.layer_shares;
+    return absl::OkStatus();
+  }
+
+  // The position of a device of the placement among those shown: of a group, of its first rank.
+  int32_t Shown(int32_t device) const { return held_.layout.ranks[device].front(); }
+
+  void AddGroups() {
+    for (size_t d = 0; d < groups_.groups.size(); ++d) {
+      report_.groups.push_back(
+          {groups_.groups[d]->name(), held_.layout.ranks[d], groups_.rank_shares[d]});
+    }
+  }
+
   void Describe() {
     const Hyperparameters& h = model_.hyperparameters();
     report_.model = h.name;
@@ -95,13 +124,15 @@ class ReportMaker {
     report_.context = options_.context;
     report_.key_type = std::string(DTypeName(options_.key_type));
     report_.value_type = std::string(DTypeName(options_.value_type));
-    report_.layer_devices = placed_.placement.layer_devices;
-    report_.input_device = placed_.placement.input_device;
+    for (const int32_t device : placed_.placement.layer_devices) {
+      report_.layer_devices.push_back(Shown(device));
+    }
+    report_.input_device = Shown(placed_.placement.input_device);
   }
 
   void AddDevices() {
-    for (size_t d = 0; d < placed_.devices.size(); ++d) {
-      Device& device = *placed_.devices[d];
+    for (size_t d = 0; d < held_.layout.devices.size(); ++d) {
+      Device& device = *held_.layout.devices[d];
       ExplainDevice shown;
       shown.name = device.name();
       shown.kind = std::string(DeviceKindName(device.kind()));
@@ -109,7 +140,7 @@ class ReportMaker {
       shown.description = device.description();
       shown.memory_bytes = device.memory().total_bytes;
       shown.batch =
-          d < options_.batch_ranges.size() ? options_.batch_ranges[d] : device.preferred_batch();
+          d < placed_.batch_ranges.size() ? placed_.batch_ranges[d] : device.preferred_batch();
       shown.mapped = device.capabilities().wraps_host_memory;
       report_.devices.push_back(std::move(shown));
     }
@@ -123,24 +154,46 @@ class ReportMaker {
   void AddWeights() {
     for (size_t i = 0; i < model_.weights().size(); ++i) {
       const Weight& weight = model_.weights()[i];
-      const int32_t device = placed_.placement.weights[i];
+      const int32_t home = placed_.placement.weights[i];
+      const int32_t device = Shown(home);
       ExplainWeight shown;
       shown.name = weight.name;
       shown.type = std::string(DTypeName(weight.layout.dtype));
       shown.layer = weight.layer;
-      shown.bytes = placed_.devices[device]->buffer_type().TensorBytes(weight.layout);
+      shown.bytes = placed_.devices[home]->buffer_type().TensorBytes(weight.layout);
       shown.device = device;
+      if (held_.layout.ranks[home].size() > 1) {
+        shown.split = SplitText(held_.layout.weights[i].state);
+      }
       shown.reason = placed_.placement.weight_reasons[i];
       shown.with_layer = device == LayerDevice(weight);
       if (weight.parts.size() == 1 && weight.parts[0] != weight.name) {
         shown.tensor = weight.parts[0];
       }
-      ++report_.devices[device].weights;
       report_.weights.push_back(std::move(shown));
     }
+    CountWeights();
+  }
+
+  // A device's slices; a tensor that several weights share counts once.
+  void CountWeights() {
     const std::vector<int64_t> bytes =
-        WeightBytesByDevice(model_, placed_.placement.weights, report_.devices.size());
-    for (size_t d = 0; d < bytes.size(); ++d) report_.devices[d].weight_bytes = bytes[d];
+        WeightBytesByDevice(model_, placed_.placement.weights, placed_.devices.size());
+    for (size_t d = 0; d < bytes.size(); ++d) {
+      if (held_.layout.ranks[d].size() == 1) report_.devices[Shown(d)].weight_bytes = bytes[d];
+    }
+    std::set<std::tuple<const Device*, const GgufTensor*, int64_t>> seen;
+    for (const WeightSlice& slice : held_.weights) {
+      const auto at =
+          std::find(held_.layout.devices.begin(), held_.layout.devices.end(), slice.device);
+      ExplainDevice& device = report_.devices[at - held_.layout.devices.begin()];
+      ++device.weights;
+      if (held_.layout.weights[slice.weight].ids.size() == 1) continue;
+      const GgufTensor* first =
+          model_.weight_table().TensorsOf(model_.weights()[slice.weight]).front();
+      if (!seen.insert({slice.device, first, slice.runs[0].offset}).second) continue;
+      device.weight_bytes += slice.device->buffer_type().TensorBytes(slice.layout);
+    }
   }
 
   absl::Status AddCaches() {
@@ -149,11 +202,20 @@ class ReportMaker {
       const CacheSpec& cache = model_.caches()[i];
       const DType dtype = cache.is_value ? options_.value_type : options_.key_type;
       ASSIGN_OR_RETURN(const TensorLayout layout, PackedLayout(dtype, cache.PageExtents(pages)));
-      const int32_t device = placed_.placement.caches[i];
-      const int64_t bytes = placed_.devices[device]->buffer_type().TensorBytes(layout);
-      report_.devices[device].cache_bytes += bytes;
+      const int32_t home = placed_.placement.caches[i];
+      const int64_t bytes = placed_.devices[home]->buffer_type().TensorBytes(layout);
       report_.caches.push_back(
-          {cache.layer, cache.is_value, bytes, device, placed_.placement.cache_reasons[i]});
+          {cache.layer, cache.is_value, bytes, Shown(home), placed_.placement.cache_reasons[i]});
+    }
+    for (const CacheSlice& slice : held_.caches) {
+      CacheSpec cache = model_.caches()[slice.cache];
+      cache.n_head = slice.n_head;
+      const DType dtype = cache.is_value ? options_.value_type : options_.key_type;
+      ASSIGN_OR_RETURN(const TensorLayout layout, PackedLayout(dtype, cache.PageExtents(pages)));
+      const auto at =
+          std::find(held_.layout.devices.begin(), held_.layout.devices.end(), slice.device);
+      report_.devices[at - held_.layout.devices.begin()].cache_bytes +=
+          slice.device->buffer_type().TensorBytes(layout);
     }
     return absl::OkStatus();
   }
@@ -163,6 +225,7 @@ class ReportMaker {
     ASSIGN_OR_RETURN(const ModelGraph built, model_.BuildGraph(shape));
     PlanOptions plan = options_.plan;
     plan.pipeline = true;
+    if (held_.split) return AddRankPhase(name, built.graph, shape, plan);
     const PlanInput input = MakePlanInput(built.graph, placed_, tokens, plan);
     ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
     ASSIGN_OR_RETURN(ExplainPhase phase,
@@ -170,6 +233,33 @@ class ReportMaker {
     phase.outputs = shape.outputs;
     report_.phases.push_back(std::move(phase));
     return absl::OkStatus();
+  }
+
+  // The phase of the graph rank by rank, whose nodes are all where a rank is.
+  absl::Status AddRankPhase(const std::string& name, const Graph& graph, const GraphShape& shape,
+                            const PlanOptions& plan) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<RankGraph> ranks,
+                     ExpandStep(graph, placed_, held_, shape.tokens, plan));
+    ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(ranks->input));
+    // Without layers' devices: a change of ranks is no cut that somebody is to blame for.
+    ASSIGN_OR_RETURN(ExplainPhase phase, MakeExplainPhase(name, context, {}, options_.clock));
+    phase.outputs = shape.outputs;
+    phase.split_nodes = ranks->split_nodes;
+    phase.reductions = ranks->reductions;
+    phase.gathers = ranks->gathers;
+    phase.rank_remarks = ranks->remarks;
+    for (ExplainNode& node : phase.nodes) NameRank(node);
+    report_.phases.push_back(std::move(phase));
+    return absl::OkStatus();
+  }
+
+  void NameRank(ExplainNode& node) const {
+    for (const ExplainGroup& group : report_.groups) {
+      const auto rank = std::find(group.ranks.begin(), group.ranks.end(), node.device);
+      if (rank == group.ranks.end()) continue;
+      node.cause = "rank";
+      node.why = absl::StrCat("rank ", rank - group.ranks.begin(), " of ", group.name);
+    }
   }
 
   void SumMemory() {
@@ -187,7 +277,9 @@ class ReportMaker {
 
   const Model& model_;
   const ExplainOptions& options_;
+  RankGroups groups_;  // empty without --split-mode tensor
   PlacedDevices placed_;
+  HeldSlices held_;
   ExplainReport report_;
 };
 

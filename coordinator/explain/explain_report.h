@@ -62,6 +62,15 @@ struct ExplainWeight {
   int32_t device = kNoDevice;
   std::string reason;
   bool with_layer = true;  // on the device of its layer (the token embedding: the input layer's)
+  // How the ranks of a group hold it, in words; then `device` is the first rank. Else empty.
+  std::string split;
+};
+
+// Devices that compute each layer together (--split-mode tensor).
+struct ExplainGroup {
+  std::string name;
+  std::vector<int32_t> ranks;  // devices
+  std::vector<double> shares;  // by rank
 };
 
 struct ExplainCache {
@@ -169,6 +178,11 @@ struct ExplainPhase {
   int32_t rotating_copies = 1;       // more than 1: steps overlap
   std::string pipeline_refusal;      // why not
   std::vector<std::string> remarks;  // of the passes
+  // With groups the phase is that of the graph rank by rank.
+  int64_t split_nodes = 0;  // of the model's graph, that ranks share
+  int64_t reductions = 0;   // sums over the ranks of a group, per step
+  int64_t gathers = 0;
+  std::vector<std::string> rank_remarks;  // what could not be split
 };
 
 // A thing worth knowing, and what to do about it.
@@ -191,7 +205,9 @@ struct ExplainReport {
   std::string key_type;
   std::string value_type;
   std::vector<ExplainDevice> devices;
-  std::vector<int32_t> layer_devices;  // layers + 1: the last is the output layer
+  std::vector<ExplainGroup> groups;  // empty without --split-mode tensor
+  // layers + 1: the last is the output layer. Of a group the first rank.
+  std::vector<int32_t> layer_devices;
   int32_t input_device = 0;
   std::vector<ExplainWeight> weights;
   std::vector<ExplainCache> caches;

@@ -101,9 +101,39 @@ std::string Apart(const ExplainReport& report) {
   return table.empty() ? "" : "  not with their layer:\n" + table.Text(4);
 }
 
+// Who is in a group, and how many of the weights its ranks share.
+std::string Groups(const ExplainReport& report) {
+  if (report.groups.empty()) return "";
+  TextTable table("lll");
+  for (const ExplainGroup& group : report.groups) {
+    for (size_t r = 0; r < group.ranks.size(); ++r) {
+      table.AddRow({r == 0 ? Shown(group.name) : "", absl::StrCat("rank ", r),
+                    absl::StrCat(Shown(report.devices[group.ranks[r]].name), ", share ",
+                                 absl::StrFormat("%g", group.shares[r]))});
+    }
+  }
+  int64_t cut = 0;
+  int64_t mirrored = 0;
+  int64_t mirrored_bytes = 0;
+  for (const ExplainWeight& weight : report.weights) {
+    if (weight.split.empty()) continue;
+    const bool on_all = weight.split == "mirrored";
+    ++(on_all ? mirrored : cut);
+    mirrored_bytes += on_all ? weight.bytes : 0;
+  }
+  return absl::StrCat("  groups:\n", table.Text(4), "    ", cut,
+                      " weights are cut over the ranks, ", mirrored, " of ",
+                      MemoryText(mirrored_bytes), " are on each\n");
+}
+
 std::string Placement(const ExplainReport& report) {
   TextTable table("ll");
-  const auto name = [&](int32_t device) { return Shown(report.devices[device].name); };
+  const auto name = [&](int32_t device) {
+    for (const ExplainGroup& group : report.groups) {
+      if (group.ranks.front() == device) return Shown(group.name);
+    }
+    return Shown(report.devices[device].name);
+  };
   table.AddRow({"input layer", name(report.input_device)});
   const std::vector<int32_t>& layers = report.layer_devices;
   const size_t count = layers.size() - 1;
@@ -113,7 +143,7 @@ std::string Placement(const ExplainReport& report) {
     table.AddRow({LayersName(first, last), name(layers[first])});
   }
   table.AddRow({"output layer", name(layers[count])});
-  return "\nplacement\n" + table.Text(2) + Apart(report);
+  return "\nplacement\n" + table.Text(2) + Apart(report) + Groups(report);
 }
 
 std::string Remarks(const ExplainReport& report) {

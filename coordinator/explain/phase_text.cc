@@ -227,6 +227,11 @@ class PhaseWriter {
     if (phase_.fused > 0) absl::StrAppend(&line, ", ", phase_.fused, " nodes fused");
     if (phase_.resolved > 0) absl::StrAppend(&line, ", ", phase_.resolved, " fused nodes resolved");
     absl::StrAppend(&text_, "  per step: ", line, ", ", phase_.in_place, " results in place\n");
+    if (phase_.split_nodes > 0) {
+      absl::StrAppend(&text_, "  ranks: ", phase_.split_nodes, " nodes of the model are split, ",
+                      phase_.reductions, phase_.reductions == 1 ? " sum and " : " sums and ",
+                      phase_.gathers, " gathers per step\n");
+    }
     TextTable table("lllll");
     for (const ExplainProcess& process : phase_.processes) {
       std::vector<std::string> row = {Shown(process.host), Counted(process.executes, "execute"),

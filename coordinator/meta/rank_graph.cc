@@ -335,6 +335,8 @@ class Expander {
     input.batch = context_.input().batch;
     input.options = context_.input().options;
     input.options.observed.clear();
+    // Every exchange crosses devices: four copies of each would be more memory than the model.
+    input.options.pipeline = false;
     PlaceLeafs(finished);
     PlaceOutputs(finished);
     return std::move(result_);

@@ -22,7 +22,7 @@ RACK = {"hosts": [{"name": "alpha", "devices": [{"kind": "gpu", "memory_bytes": 
 OPTIONAL_TEXT = (str, type(None))
 SCHEMA = {
     "": {"weft_explain": int, "model": dict, "options": dict, "devices": list, "placement": dict, "weights": list,
-         "caches": list, "phases": dict, "remarks": list},
+         "caches": list, "phases": dict, "remarks": list, "groups": list},
     "model": {"name": str, "architecture": str, "layers": int, "experts": int},
     "options": {"batch": int, "sequences": int, "context": int, "key_type": str, "value_type": str},
     "device": {"name": str, "kind": str, "host": str, "description": str, "batch": dict,
@@ -30,12 +30,14 @@ SCHEMA = {
                "cache_bytes": int, "arena_bytes": int, "crossing_bytes": int, "workspace_bytes": int, "sum_bytes": int},
     "placement": {"input": str, "layers": list, "output": str},
     "weight": {"name": str, "tensor": OPTIONAL_TEXT, "type": str, "layer": int, "bytes": int, "device": str,
-               "reason": str, "with_layer": bool},
+               "reason": str, "with_layer": bool, "split": OPTIONAL_TEXT},
+    "group": {"name": str, "ranks": list, "shares": list},
     "cache": {"layer": int, "kind": str, "bytes": int, "device": str, "reason": str},
     "phase": {"tokens": int, "outputs": int, "counts": dict, "pipeline": dict, "processes": list, "memory": list,
               "passes": list, "splits": list, "cuts": list, "nodes": list},
     "counts": {"nodes": int, "splits": int, "copies": int, "copied_bytes": int, "staged_bytes": int,
-               "input_bytes": int, "fused": int, "resolved": int, "in_place": int},
+               "input_bytes": int, "fused": int, "resolved": int, "in_place": int,
+               "split_nodes": int, "reductions": int, "gathers": int},
     "pipeline": {"copies": int, "refusal": str},
     "process": {"host": str, "executes": int, "replies": int, "sends": int, "sent_bytes": int, "receives": int,
                 "received_bytes": int},
@@ -103,7 +105,8 @@ class Explain(unittest.TestCase):
         self.check_object("model", report["model"])
         self.check_object("options", report["options"])
         self.check_object("placement", report["placement"])
-        for key, kind in {"devices": "device", "weights": "weight", "caches": "cache", "remarks": "remark"}.items():
+        for key, kind in {"devices": "device", "weights": "weight", "caches": "cache", "groups": "group",
+                          "remarks": "remark"}.items():
             for value in report[key]:
                 self.check_object(kind, value)
         devices = {device["name"] for device in report["devices"]}
@@ -140,6 +143,25 @@ class Explain(unittest.TestCase):
         self.assertFalse(any(node["cause"] == "1.off" for node in decode["nodes"]))
         off = json.loads(self.run_ok("--json", "--inventory", self.rack, "-ngl", 2, "--no-op-offload"))
         self.assertFalse(any(node["cause"] == "1.off" for node in off["phases"]["prefill"]["nodes"]))
+
+    def test_ranks_of_a_tensor_split(self):
+        flags = ["--inventory", self.rack, "--split-mode", "tensor", "--tensor-split", "3,1"]
+        report = self.check_report(self.run_ok("--json", *flags))
+        self.assertEqual(report["groups"], [{"name": "tp0", "ranks": ["w0.gpu0", "w1.gpu0"], "shares": [3, 1]}])
+        splits = {weight["name"]: weight["split"] for weight in report["weights"]}
+        self.assertEqual(splits["blk.0.attn_norm.weight"], "mirrored")
+        self.assertRegex(splits["blk.0.ffn_down.weight"], "^cut along 0: 0-[0-9]+ [0-9]+-[0-9]+$")
+        first, second = report["devices"][:2]
+        self.assertGreater(first["weight_bytes"], second["weight_bytes"])
+        for phase in report["phases"].values():  # the embedding, and two per layer
+            self.assertEqual(phase["counts"]["reductions"], 2 * report["model"]["layers"] + 1)
+            self.assertEqual(phase["counts"]["gathers"], 0)
+            self.assertEqual({node["cause"] for node in phase["nodes"]}, {"rank"})
+        text = self.run_ok(*flags)
+        self.assertIn("rank 1  w1.gpu0, share 1", text)
+        alone = weft("explain", "-m", Q8, "--split-mode", "tensor")
+        self.assertEqual(alone.returncode, 2)
+        self.assertIn("--split-mode tensor", alone.stderr)
 
     def test_remarks_name_rules_without_effect(self):
         text = self.run_ok("--inventory", self.rack, "-ot", "nothing_like_it=cpu", "--no-kv-offload")

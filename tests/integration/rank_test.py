@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Models cut over the devices of worker processes (tensor parallelism) as a person would run them: the answers of one
 device by decision 20, what is refused and how, and a rank that dies in the middle. Standard library only.
-usage: rank_test.py [--nightly]: --nightly runs the whole matrix of models, ranks and shares."""
+usage: rank_test.py [--nightly]: --nightly runs the whole matrix of models, ranks and shares, and compares the table of
+features in docs/ranks.md with what happens (UPDATE_GOLDEN=1 writes it)."""
 import array
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -13,7 +15,7 @@ import threading
 import time
 import unittest
 
-from fleet_test import DEMO, GOLDEN, WEFT, evaluate, prompt_of, weft
+from fleet_test import DEMO, GOLDEN, SOURCE, WEFT, evaluate, prompt_of, weft
 from workers import Worker, addresses
 
 NIGHTLY = "--nightly" in sys.argv
@@ -81,6 +83,74 @@ class SameAnswers(unittest.TestCase):
         want = evaluate("qwen3", tokens, "-ub", 16)
         self.check("qwen3", want, tokens, "--local-workers", 2, "--split-mode", "tensor", "--send-weights",
                    tolerance=tolerance_of("qwen3"))
+
+
+VARIANTS = ["llama-biases", "llama-per-layer", "llama-unequal-heads", "mixtral-fused", "mixtral-split-experts",
+            "qwen3-fused-qkv"]
+PROMPT = list(range(1, 20))
+
+
+class Variants(unittest.TestCase):
+    def test_fused_and_uneven_tensors(self):
+        for name in VARIANTS if NIGHTLY else VARIANTS[2:4] + VARIANTS[5:]:
+            model = GOLDEN / "variants" / name / "model.gguf"
+            want = evaluate(model, PROMPT, "-ub", 7)
+            got = evaluate(model, PROMPT, "-ub", 7, "--local-workers", 3, "--split-mode", "tensor")
+            self.assertLessEqual(normalized_error(got[0], want[0]), 1e-6, name)
+            self.assertEqual(got[1], want[1], name)
+
+
+FEATURES = [
+    ("llama, grouped queries", "llama-gqa", []),
+    ("llama, one KV head, F16 weights", "llama-f16", []),
+    ("llama 3 rope factors", "llama3-rope", []),
+    ("longrope", "variants/llama-longrope", []),
+    ("biases in attention and feed-forward", "variants/llama-biases", []),
+    ("heads and columns that differ by layer", "variants/llama-per-layer", []),
+    ("key and value heads of unequal size", "variants/llama-unequal-heads", []),
+    ("qwen2", "qwen2", []),
+    ("qwen3, norms of heads", "qwen3", []),
+    ("fused Q, K, V", "variants/qwen3-fused-qkv", []),
+    ("experts (Mixtral)", "llama-moe", []),
+    ("experts (qwen3moe)", "qwen3moe", []),
+    ("gate and up of experts in one tensor", "variants/mixtral-fused", []),
+    ("a tensor per expert", "variants/mixtral-split-experts", []),
+    ("KV cache F16", "llama-gqa", ["-ctk", "f16", "-ctv", "f16"]),
+    ("KV cache Q8_0", "llama3-rope", ["-ctk", "q8_0", "-ctv", "q8_0"]),
+]
+LAYOUTS = [("2 ranks", ["--local-workers", 2, "--split-mode", "tensor"]),
+           ("3 ranks 3:1:1", ["--local-workers", 3, "--split-mode", "tensor", "--tensor-split", "3,1,1"]),
+           ("tp=2,pp=2", ["--local-workers", 4, "--layout", "tp=2,pp=2"]),
+           ("16 ranks", ["--local-workers", 16, "--split-mode", "tensor"])]
+
+
+def outcome(path, flags, layout):
+    tokens = ",".join(map(str, PROMPT))
+    flags = flags or ["-ctk", "f32", "-ctv", "f32"]
+    command = ["eval", "-m", path, "--tokens", tokens, "--greedy", 8, "-c", 64, "-t", 1, *flags]
+    want, got = weft(*command), weft(*command, *layout)
+    assert want.returncode == 0, want.stderr
+    if got.returncode != 0:
+        return "refused: " + got.stderr.strip().removeprefix("weft: error: ")
+    return "same tokens" if got.stdout == want.stdout else "other tokens"
+
+
+@unittest.skipUnless(NIGHTLY, "the matrix of features is nightly")
+class Features(unittest.TestCase):
+    def test_the_table_of_the_docs_is_what_happens(self):
+        lines = ["| | " + " | ".join(name for name, _ in LAYOUTS) + " |", "|---|" + "---|" * len(LAYOUTS)]
+        for feature, model, flags in FEATURES:
+            cells = [outcome(GOLDEN / model / "model.gguf", flags, layout) for _, layout in LAYOUTS]
+            self.assertNotIn("other tokens", cells, feature)
+            lines.append(f"| {feature} | " + " | ".join(cells) + " |")
+        page = SOURCE / "docs" / "ranks.md"
+        text = page.read_text(encoding="utf-8")
+        before, rest = text.split("<!-- features: tests/integration/rank_test.py -->\n")
+        _, after = rest.split("<!-- end of features -->")
+        new = f"{before}<!-- features: tests/integration/rank_test.py -->\n" + "\n".join(lines) + "\n<!-- end of features -->" + after
+        if os.environ.get("UPDATE_GOLDEN"):
+            page.write_text(new, encoding="utf-8")
+        self.assertEqual(page.read_text(encoding="utf-8"), new)
 
 
 class Refused(unittest.TestCase):

@@ -66,12 +66,13 @@ absl::StatusOr<Planned> PlanRanks(const Model& model, NullFleet& fleet, int64_t 
   fleet.Finish();
   const SystemClock clock;
   const Clock::TimePoint start = clock.Now();
-  ASSIGN_OR_RETURN(RankGroups groups, GroupRanks(fleet.devices(), {}, tensor_ranks));
+  PlacementOptions placement;
+  placement.split_mode = SplitMode::kTensor;
+  placement.tensor_ranks = tensor_ranks;
+  ASSIGN_OR_RETURN(RankGroups groups, GroupRanks(fleet.devices(), placement));
   PlacedDevices placed;
   placed.devices = groups.devices;
   placed.rank_shares = groups.rank_shares;
-  PlacementOptions placement;
-  placement.split_mode = SplitMode::kTensor;
   placement.tensor_split = groups.layer_shares;
   ASSIGN_OR_RETURN(placed.placement, PlaceModel(model, placed.devices, placement));
   Planned planned;

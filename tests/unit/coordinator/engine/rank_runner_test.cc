@@ -77,12 +77,14 @@ class RankedModel {
       }
     }
     RETURN_IF_ERROR(AddCpu("local"));
-    ASSIGN_OR_RETURN(groups_, GroupRanks(devices_, shares, tensor_ranks));
+    PlacementOptions placement;
+    placement.split_mode = SplitMode::kTensor;
+    placement.tensor_split = shares;
+    placement.tensor_ranks = tensor_ranks;
+    ASSIGN_OR_RETURN(groups_, GroupRanks(devices_, placement));
     PlacedDevices placed;
     placed.devices = groups_.devices;
     placed.rank_shares = groups_.rank_shares;
-    PlacementOptions placement;
-    placement.split_mode = SplitMode::kTensor;
     placement.tensor_split = groups_.layer_shares;
     ASSIGN_OR_RETURN(placed.placement, PlaceModel(*model_, placed.devices, placement));
     if (machines != Machines::kProcesses) {

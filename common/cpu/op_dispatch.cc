@@ -51,6 +51,8 @@ constexpr std::array<OpRow, kOpCount> kRows = {{
     {Op::kSsmConv, RunReference, nullptr, nullptr},
     {Op::kGatedDeltaNet, RunReference, nullptr, nullptr},
     {Op::kReceive, nullptr, nullptr, nullptr},
+    {Op::kAllReduce, nullptr, nullptr, nullptr},
+    {Op::kAllGather, nullptr, nullptr, nullptr},
 }};
 
 constexpr bool RowsMatchEnum() {

@@ -13,4 +13,10 @@ OpCost NodeCost(const Graph& graph, NodeId id) {
   return GetOpInfo(node.op).cost(node.attributes, graph.SourceLayouts(id), node.layout);
 }
 
+const CollectiveKey* CollectiveKeyOf(const Node& node) {
+  if (const auto* reduce = std::get_if<AllReduceAttributes>(&node.attributes)) return &reduce->key;
+  const auto* gather = std::get_if<AllGatherAttributes>(&node.attributes);
+  return gather == nullptr ? nullptr : &gather->key;
+}
+
 }  // namespace weft

@@ -68,6 +68,9 @@ class Graph {
   std::vector<Node> nodes_;
 };
 
+// Of a collective; else null.
+const CollectiveKey* CollectiveKeyOf(const Node& node);
+
 // Checks a graph as if an enemy wrote it: ops known, arity and attribute types right, sources
 // earlier, layouts equal to what the table infers, views inside their roots, leaf ids in range,
 // those of weights and caches unique, sizes within int64_t. Errors: INVALID_ARGUMENT "node 12

@@ -78,6 +78,15 @@ std::string Text(const TriangleAttributes& a) {
 }
 
 std::string Text(const ReceiveAttributes&) { return ""; }
+std::string Text(const CollectiveKey& key, DType wire) {
+  return absl::StrCat("id ", key.id, " communicator ", key.communicator, " wire ",
+                      static_cast<int>(wire) < kDTypeCount ? AbslView(DTypeName(wire)) : "?");
+}
+std::string Text(const AllReduceAttributes& a) { return Text(a.key, a.wire); }
+std::string Text(const AllGatherAttributes& a) {
+  return absl::StrCat(Text(a.key, a.wire), " axis ", a.axis, " counts ",
+                      absl::StrJoin(a.counts, " "));
+}
 
 }  // namespace
 

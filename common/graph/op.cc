@@ -95,6 +95,10 @@ constexpr std::array<OpInfo, kOpCount> kTable = {{
      infer::StreamCost},
     {Op::kReceive, "receive", 0, 0, AttributeIndex<ReceiveAttributes>(), false, false, false,
      infer::Receive, infer::ReceiveCost},
+    {Op::kAllReduce, "all_reduce", 1, 1, AttributeIndex<AllReduceAttributes>(), false, true, false,
+     infer::AllReduce, infer::StreamCost},
+    {Op::kAllGather, "all_gather", 0, 1, AttributeIndex<AllGatherAttributes>(), false, false, false,
+     infer::AllGather, infer::ReceiveCost},
 }};
 
 constexpr bool RowsMatchEnum() {

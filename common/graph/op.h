@@ -62,12 +62,19 @@ enum class Op : uint8_t {
   kGatedDeltaNet,
   // Between processes.
   kReceive,  // a tensor that another process sends; no device computes it, commands perform it
+  // Between ranks: one node in the graph of each rank, performed together by commands.
+  kAllReduce,  // the sum of all ranks' tensors
+  kAllGather,  // all ranks' parts behind each other along an axis
 };
-inline constexpr int kOpCount = 42;
+inline constexpr int kOpCount = 44;
+
+constexpr bool IsCollective(Op op) { return op == Op::kAllReduce || op == Op::kAllGather; }
 
 // False for leafs and views, which never execute, and for what a command performs instead of a
 // device's kernels: devices answer UNIMPLEMENTED.
-constexpr bool RunsOnDevice(Op op) { return op > Op::kTranspose && op != Op::kReceive; }
+constexpr bool RunsOnDevice(Op op) {
+  return op > Op::kTranspose && op != Op::kReceive && !IsCollective(op);
+}
 
 inline constexpr int kMaxSources = 8;
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <variant>
+#include <vector>
 
 #include "common/tensor/tensor_layout.h"
 
@@ -224,12 +225,46 @@ struct ReceiveAttributes {
   friend bool operator==(const ReceiveAttributes&, const ReceiveAttributes&) = default;
 };
 
+// What a collective is among those of its step. All ranks perform those of a communicator in the
+// same order.
+struct CollectiveKey {
+  int32_t id = 0;            // unique within the programs of a step; the same on all its ranks
+  int32_t communicator = 0;  // position in the plan's list; the device says which of its ranks
+  friend bool operator==(const CollectiveKey&, const CollectiveKey&) = default;
+};
+
+// The sum of the source, packed F32, over all ranks; the same bits on each of them.
+struct AllReduceAttributes {
+  CollectiveKey key;
+  DType wire = DType::kF32;  // as what values travel: F32, BF16 or Q8_0
+  friend bool operator==(const AllReduceAttributes&, const AllReduceAttributes&) = default;
+};
+
+// The packed tensor of type `dtype` (F32 or I32) and extents `ne` whose part [sum of the counts of
+// lower ranks, + counts[rank]) along `axis` is the source of that rank. A rank whose count is 0 may
+// do without a source; with one rank that has them all this is a broadcast.
+struct AllGatherAttributes {
+  CollectiveKey key;
+  DType wire = DType::kF32;  // as for all_reduce; of I32 tensors I32
+  DType dtype = DType::kF32;
+  int32_t axis = 0;
+  Extents ne = {1, 1, 1, 1};
+  std::vector<int64_t> counts;  // by rank, at most kMaxRanks
+  friend bool operator==(const AllGatherAttributes&, const AllGatherAttributes&) = default;
+};
+
+// Most ranks of a communicator.
+inline constexpr int32_t kMaxRanks = 256;
+// Ids of collectives lie below it.
+inline constexpr int32_t kMaxCollectives = 8192;
+
 using OpAttributes =
     std::variant<NoAttributes, LeafAttributes, ViewAttributes, ReshapeAttributes, PermuteAttributes,
                  CopyAttributes, RepeatAttributes, AxisAttributes, PadAttributes, FillAttributes,
                  ScaleAttributes, ClampAttributes, UnaryAttributes, GluAttributes, NormAttributes,
                  SoftMaxAttributes, TopKAttributes, RopeAttributes, PagedAttentionAttributes,
                  TriangleAttributes, ReceiveAttributes, SampleCandidatesAttributes,
-                 GetRowsAttributes>;
+                 GetRowsAttributes,
+                 AllReduceAttributes, AllGatherAttributes>;
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 #include "common/program/local_program_host.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,15 @@ bool HasEdges(const Program& program) {
       if (std::holds_alternative<SendCommand>(command)) return true;
       if (std::holds_alternative<ReceiveCommand>(command)) return true;
     }
+  }
+  return false;
+}
+
+bool HasRanksElsewhere(const Program& program) {
+  const auto here = [](const CommunicatorRank& rank) { return rank.process == -1; };
+  for (const ProgramCommunicator& communicator : program.communicators) {
+    const auto count = std::count_if(communicator.ranks.begin(), communicator.ranks.end(), here);
+    if (count > 0 && count < static_cast<int64_t>(communicator.ranks.size())) return true;
   }
   return false;
 }
@@ -42,9 +52,10 @@ absl::StatusOr<std::unique_ptr<LocalProgramHost>> LocalProgramHost::Create(
   }
   std::unique_ptr<LocalProgramHost> host(new LocalProgramHost(std::move(options)));
   const LocalProgramHostOptions& kept = host->options_;
-  ASSIGN_OR_RETURN(host->executor_, StepExecutor::Create(kept.devices, host->memory_,
-                                                         {kept.observer, kept.edges,
-                                                          kept.on_finished, kept.logger}));
+  ASSIGN_OR_RETURN(host->executor_,
+                   StepExecutor::Create(kept.devices, host->memory_,
+                                        {kept.observer, kept.edges, kept.collectives,
+                                         kept.on_finished, kept.logger}));
   return host;
 }
 
@@ -67,6 +78,10 @@ absl::StatusOr<ProgramId> LocalProgramHost::Install(Program program) {
   if (options_.edges == nullptr && HasEdges(program)) {
     return absl::FailedPreconditionError(
         "the program exchanges tensors with other processes, and this host has no edges");
+  }
+  if (options_.collectives == nullptr && HasRanksElsewhere(program)) {
+    return absl::FailedPreconditionError(
+        "the program has ranks in other processes, and this host has no port to them");
   }
   MutexLock lock(mutex_);
   return programs_.Add(std::move(program));

@@ -28,6 +28,9 @@ struct LocalProgramHostOptions {
   // This process's end of the edges of its group; outlives the host. Null: programs with edges are
   // refused.
   EdgePort* edges = nullptr;
+  // The same for what ranks send each other. Null: programs whose communicators have ranks in other
+  // processes are refused.
+  EdgePort* collectives = nullptr;
   // Called once for each step that was launched, as soon as it has finished, also if it failed or
   // was cancelled; not for those that the host's destructor ends. On the thread of the device that
   // finished last (for a step without any work: on the one that launched it or finished the step

@@ -1,6 +1,5 @@
 #include "common/program/loopback_edges.h"
 
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -26,10 +25,10 @@ class LoopbackEdges::Port final : public EdgePort {
     return edges_.Put(peer, {step, edge, process_}, bytes);
   }
 
-  absl::Status Receive(int64_t step, int32_t edge, int32_t peer, absl::Span<uint8_t> bytes,
-                       Clock::TimePoint deadline, const std::atomic<bool>& stop) override {
+  absl::Status Take(int64_t step, int32_t edge, int32_t peer, int64_t bytes, TakeBytes take,
+                    Clock::TimePoint deadline, const std::atomic<bool>& stop) override {
     RETURN_IF_ERROR(edges_.CheckPeer(peer));
-    return edges_.Take(process_, {step, edge, peer}, bytes, deadline, stop);
+    return edges_.Take(process_, {step, edge, peer}, bytes, take, deadline, stop);
   }
 
   void Wake() override {
@@ -108,8 +107,20 @@ absl::Status LoopbackEdges::Put(int32_t to, const Key& key, absl::Span<const uin
   return absl::OkStatus();
 }
 
-absl::Status LoopbackEdges::Take(int32_t at, const Key& key, absl::Span<uint8_t> bytes,
+absl::Status LoopbackEdges::Take(int32_t at, const Key& key, int64_t bytes, TakeBytes take,
                                  Clock::TimePoint deadline, const std::atomic<bool>& stop) {
+  std::vector<uint8_t> message;
+  RETURN_IF_ERROR(TakeMessage(at, key, message, deadline, stop));
+  if (static_cast<int64_t>(message.size()) != bytes) {
+    return absl::DataLossError(absl::StrCat(MessageText(key.step, key.edge, key.sender), " has ",
+                                            message.size(), " bytes, want ", bytes));
+  }
+  take(message);
+  return absl::OkStatus();
+}
+
+absl::Status LoopbackEdges::TakeMessage(int32_t at, const Key& key, std::vector<uint8_t>& message,
+                                        Clock::TimePoint deadline, const std::atomic<bool>& stop) {
   Mailbox& mailbox = *mailboxes_[at];
   MutexLock lock(mailbox.mutex);
   auto found = mailbox.messages.find(key);
@@ -123,14 +134,9 @@ absl::Status LoopbackEdges::Take(int32_t at, const Key& key, absl::Span<uint8_t>
     in_time = mailbox.changed.WaitUntil(mailbox.mutex, deadline);
     found = mailbox.messages.find(key);
   }
-  const std::vector<uint8_t> message = std::move(found->second);
+  message = std::move(found->second);
   mailbox.messages.erase(found);
   mailbox.bytes -= static_cast<int64_t>(message.size());
-  if (message.size() != bytes.size()) {
-    return absl::DataLossError(absl::StrCat(MessageText(key.step, key.edge, key.sender), " has ",
-                                            message.size(), " bytes, want ", bytes.size()));
-  }
-  if (!bytes.empty()) std::memcpy(bytes.data(), message.data(), message.size());
   return absl::OkStatus();
 }
 
@@ -142,7 +148,8 @@ void LoopbackEdges::AbortProcess(int32_t process, absl::Status status) {
   for (int32_t p = 0; p < options_.processes; ++p) {
     Mailbox& mailbox = *mailboxes_[p];
     MutexLock lock(mailbox.mutex);
-    (p == process ? mailbox.lost : mailbox.lost_from[process]).Update(status);
+    const bool whole = p == process || options_.needs_all;
+    (whole ? mailbox.lost : mailbox.lost_from[process]).Update(status);
     mailbox.changed.NotifyAll();
   }
 }

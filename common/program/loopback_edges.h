@@ -18,6 +18,8 @@ struct LoopbackOptions {
   // Most that one mailbox holds: messages sent and not yet received.
   int64_t mailbox_messages = 1 << 12;
   int64_t mailbox_bytes = int64_t{1} << 30;
+  // The loss of one process ends every wait, as in collectives.
+  bool needs_all = false;
 };
 
 // What went from one process to another.
@@ -70,8 +72,10 @@ class LoopbackEdges {
 
   absl::Status CheckPeer(int32_t peer) const;
   absl::Status Put(int32_t to, const Key& key, absl::Span<const uint8_t> bytes);
-  absl::Status Take(int32_t at, const Key& key, absl::Span<uint8_t> bytes,
+  absl::Status Take(int32_t at, const Key& key, int64_t bytes, TakeBytes take,
                     Clock::TimePoint deadline, const std::atomic<bool>& stop);
+  absl::Status TakeMessage(int32_t at, const Key& key, std::vector<uint8_t>& message,
+                           Clock::TimePoint deadline, const std::atomic<bool>& stop);
 
   const LoopbackOptions options_;
   std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // by receiver

@@ -47,6 +47,8 @@ std::vector<int32_t> StreamOfOutputs(const Program& program) {
         stream_of_node[Index(copy->node)] = stream;
       } else if (const auto* receive = std::get_if<ReceiveCommand>(&command)) {
         stream_of_node[Index(receive->node)] = stream;
+      } else if (const auto* collective = std::get_if<CollectiveCommand>(&command)) {
+        stream_of_node[Index(collective->node)] = stream;
       }
     }
   }
@@ -61,6 +63,13 @@ std::vector<int32_t> StreamOfOutputs(const Program& program) {
                           : stream_of_node[Index(definer)]);
   }
   return streams;
+}
+
+int32_t RankOfDevice(const ProgramCommunicator& communicator, int32_t device) {
+  for (size_t r = 0; r < communicator.ranks.size(); ++r) {
+    if (communicator.ranks[r].device == device) return static_cast<int32_t>(r);
+  }
+  return -1;
 }
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/collectives/schedule.h"
 #include "common/graph/graph.h"
 #include "common/program/program_limits.h"
 
@@ -125,8 +126,35 @@ struct ReceiveCommand {
   int32_t peer = 0;
   friend bool operator==(const ReceiveCommand&, const ReceiveCommand&) = default;
 };
-using Command = std::variant<ComputeCommand, CopyCommand, RecordCommand, WaitCommand,
-                             CopyExpertsCommand, ObserveCommand, SendCommand, ReceiveCommand>;
+// Performs an all_reduce or all_gather node of the graph together with the other ranks of its
+// communicator, as the rank that this stream's device is: waits for all of them. The places and the
+// size of the result are those of the nodes; an all_gather without a source has none.
+struct CollectiveCommand {
+  NodeId node = kNoNode;
+  SlotPlace source;
+  SlotPlace destination;
+  int64_t bytes = 0;
+  // The same on all ranks, as whoever made the plan found best.
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::kRecursiveDoubling;
+  friend bool operator==(const CollectiveCommand&, const CollectiveCommand&) = default;
+};
+using Command =
+    std::variant<ComputeCommand, CopyCommand, RecordCommand, WaitCommand, CopyExpertsCommand,
+                 ObserveCommand, SendCommand, ReceiveCommand, CollectiveCommand>;
+
+// Where a rank is: on a device of this program, or in another process of the group.
+struct CommunicatorRank {
+  int32_t process = -1;  // -1: this one
+  int32_t device = -1;   // position in Program::devices; -1: in another process
+  int32_t host = 0;      // ranks with equal numbers are on one machine
+  friend bool operator==(const CommunicatorRank&, const CommunicatorRank&) = default;
+};
+
+// Those who perform collectives together, in rank order.
+struct ProgramCommunicator {
+  std::vector<CommunicatorRank> ranks;
+  friend bool operator==(const ProgramCommunicator&, const ProgramCommunicator&) = default;
+};
 
 // The commands of one device, run in order by its thread.
 struct Stream {
@@ -148,6 +176,7 @@ struct Program {
   std::vector<SlotPlace> places;  // one per node of the graph
   std::vector<Stream> streams;
   std::vector<ProgramOutput> outputs;
+  std::vector<ProgramCommunicator> communicators;  // as attributes of collectives name them
   int32_t event_count = 0;
   // How often crossing slots are there: 1, or kMaxStepsInFlight for a program whose steps overlap
   // (a step starts on a device as soon as the one before has finished there). Then a device touches
@@ -165,8 +194,9 @@ struct Program {
 // written or after another was written over it; any two accesses to the same bytes, one of them a
 // write, ordered by a stream or by events; results over sources only where the op may run in place;
 // waits matched by exactly one record and no cycle between streams; copies equal to their node;
-// `receive` nodes performed by their command alone; edges used once per direction; outputs placed;
-// sizes bounded. Errors: INVALID_ARGUMENT naming stream, command and node.
+// `receive` nodes performed by their command alone; edges used once per direction; collectives
+// performed by all ranks that are here, each once, alike and in the same order, without a circle of
+// waits; outputs placed; sizes bounded. Errors: INVALID_ARGUMENT naming stream, command and node.
 absl::Status VerifyProgram(const Program& program, const ProgramLimits& limits = {});
 
 }  // namespace weft

@@ -74,7 +74,8 @@ class CommandChecker {
   absl::Status CheckCommand(const ComputeCommand& command) {
     for (const NodeId id : command.nodes) {
       RETURN_IF_ERROR(ListOnce(id));
-      if (graph_.node(id).op == Op::kReceive) return At(id, " is computed by no device");
+      const Op op = graph_.node(id).op;
+      if (op == Op::kReceive || IsCollective(op)) return At(id, " is computed by no device");
     }
     return absl::OkStatus();
   }
@@ -87,6 +88,8 @@ class CommandChecker {
   absl::Status CheckCommand(const ObserveCommand& command);
   absl::Status CheckCommand(const SendCommand& command);
   absl::Status CheckCommand(const ReceiveCommand& command);
+  // The rest: CheckProgramCollectives.
+  absl::Status CheckCommand(const CollectiveCommand& command) { return ListOnce(command.node); }
 
   absl::Status CheckCopy(NodeId id, const SlotPlace& source_place, const SlotPlace& destination,
                          int64_t bytes);

@@ -67,6 +67,9 @@ std::string CommandText(const Program& program, const Stream& stream, size_t com
     return absl::StrCat(text, " (", NodeText(program.graph, receive->node), " from process ",
                         receive->peer, ")");
   }
+  if (const auto* collective = std::get_if<CollectiveCommand>(&value)) {
+    return absl::StrCat(text, " (", NodeText(program.graph, collective->node), ")");
+  }
   const auto* record = std::get_if<RecordCommand>(&value);
   return absl::StrCat(text, record != nullptr ? " (record" : " (wait", " event ",
                       record != nullptr ? record->event : std::get<WaitCommand>(value).event, ")");
@@ -234,6 +237,10 @@ absl::Status ProgramInstance::PrepareStream(int32_t s, int32_t copy,
   prepared.resize(stream.commands.size());
   for (size_t i = 0; i < prepared.size(); ++i) {
     if (copy > 0 && !DiffersByCopy(stream.commands[i])) continue;
+    const auto* collective = std::get_if<CollectiveCommand>(&stream.commands[i]);
+    if (collective != nullptr && copy == 0) {
+      prepared[i].collective = PrepareCollective(program_, *collective, stream.device);
+    }
     const absl::Status status = PrepareCommand(stream.commands[i], copy, backend, prepared[i]);
     if (status.ok()) continue;
     return absl::Status(
@@ -266,6 +273,10 @@ bool ProgramInstance::DiffersByCopy(const Command& command) const {
   if (send != nullptr) return IsCrossing(send->node);
   const auto* receive = std::get_if<ReceiveCommand>(&command);
   if (receive != nullptr) return IsCrossing(receive->node);
+  if (const auto* collective = std::get_if<CollectiveCommand>(&command)) {
+    const auto& sources = program_.graph.node(collective->node).sources;
+    return IsCrossing(collective->node) || (!sources.empty() && IsCrossing(sources[0]));
+  }
   const auto* observe = std::get_if<ObserveCommand>(&command);
   return observe != nullptr && IsCrossing(observe->node);
 }
@@ -299,6 +310,10 @@ absl::Status ProgramInstance::PrepareCommand(const Command& command, int32_t cop
   } else if (const auto* receive = std::get_if<ReceiveCommand>(&command)) {
     prepared.bytes = receive->bytes;
     prepared.memory.Add({{}, MemoryOf(receive->destination, copy), {}});
+  } else if (const auto* collective = std::get_if<CollectiveCommand>(&command)) {
+    prepared.bytes = collective->bytes;
+    prepared.memory.Add(
+        {MemoryOf(collective->source, copy), MemoryOf(collective->destination, copy), {}});
   } else if (const auto* record = std::get_if<RecordCommand>(&command)) {
     prepared.event = record->event;
   } else {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/device/device.h"
+#include "common/program/collective_runner.h"
 #include "common/program/program.h"
 #include "common/program/program_host.h"
 #include "common/program/session_memory.h"
@@ -39,7 +40,8 @@ struct CommandMemory {
 // One command, ready to queue.
 struct PreparedCommand {
   PerCopy<std::unique_ptr<Executable>> executable;  // of a compute command
-  PerCopy<CommandMemory> memory;                    // of copies, edges and observation
+  PerCopy<CommandMemory> memory;                    // of copies, edges, collectives and observation
+  std::unique_ptr<const PreparedCollective> collective;
   int64_t bytes = 0;
   int32_t event = -1;  // of a record or wait
 };

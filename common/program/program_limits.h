@@ -13,8 +13,9 @@ struct ProgramLimits {
   int64_t commands = int64_t{1} << 17;  // of all streams together
   int64_t events = int64_t{1} << 14;
   int64_t outputs = 1024;
-  int64_t edges = int64_t{1} << 14;              // ids lie below it, in each direction
-  int64_t peers = 4096;                          // likewise
+  int64_t edges = int64_t{1} << 14;  // ids lie below it, in each direction
+  int64_t peers = 4096;              // likewise
+  int64_t communicators = 64;
   int64_t name_bytes = 256;                      // of one node or device
   int64_t slot_bytes = int64_t{1} << 42;         // of one slot
   int64_t step_input_bytes = int64_t{1} << 30;   // all inputs of a step

@@ -5,6 +5,7 @@
 // Mattern 1989: vector clocks). Position 0 of a stream is its preamble, in which a step fills its
 // inputs, page tables and copied pages; command i is position i + 1.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -41,6 +42,7 @@ class OrderChecker {
   absl::StatusOr<bool> Play(const ObserveCommand& command);
   absl::StatusOr<bool> Play(const SendCommand& command);
   absl::StatusOr<bool> Play(const ReceiveCommand& command);
+  absl::StatusOr<bool> Play(const CollectiveCommand& command);
   absl::StatusOr<bool> Play(const RecordCommand& command);
   absl::StatusOr<bool> Play(const WaitCommand& command);
 
@@ -69,6 +71,8 @@ class OrderChecker {
   std::vector<std::vector<int32_t>> waiting_;         // streams per event
   std::vector<int32_t> next_;                         // next command per stream
   std::vector<int32_t> runnable_;
+  std::vector<int64_t> ranks_here_;                  // per communicator
+  std::map<int32_t, std::vector<int32_t>> arrived_;  // streams at each collective
   MemoryOwners owners_;
   AccessLog log_;
   int32_t stream_ = 0;  // being played
@@ -88,6 +92,11 @@ OrderChecker::OrderChecker(const Program& program)
   for (const ProgramDevice& device : program.devices) {
     std::vector<bool>& reachable = reachable_.emplace_back(program.devices.size());
     for (const int32_t memory : device.memories) reachable[memory] = true;
+  }
+  for (const ProgramCommunicator& communicator : program.communicators) {
+    ranks_here_.push_back(
+        std::count_if(communicator.ranks.begin(), communicator.ranks.end(),
+                      [](const CommunicatorRank& rank) { return rank.process == -1; }));
   }
   const size_t count = program.streams.size();
   clocks_.assign(count, VectorClock(count, kUnknown));
@@ -160,6 +169,21 @@ absl::StatusOr<bool> OrderChecker::Play(const SendCommand& command) {
 }
 
 absl::StatusOr<bool> OrderChecker::Play(const ReceiveCommand& command) {
+  RETURN_IF_ERROR(Produce(command.node, Reach::kDirect));
+  return true;
+}
+
+// All ranks must get here before any of them goes on.
+absl::StatusOr<bool> OrderChecker::Play(const CollectiveCommand& command) {
+  const CollectiveKey& key = *CollectiveKeyOf(graph_.node(command.node));
+  std::vector<int32_t>& arrived = arrived_[key.id];
+  if (std::find(arrived.begin(), arrived.end(), stream_) == arrived.end()) {
+    arrived.push_back(stream_);
+    if (static_cast<int64_t>(arrived.size()) == ranks_here_[key.communicator]) {
+      runnable_.insert(runnable_.end(), arrived.begin(), arrived.end() - 1);
+    }
+  }
+  if (static_cast<int64_t>(arrived.size()) < ranks_here_[key.communicator]) return false;
   RETURN_IF_ERROR(Produce(command.node, Reach::kDirect));
   return true;
 }
@@ -265,8 +289,13 @@ absl::Status OrderChecker::CheckFinished() {
   for (size_t s = 0; s < next_.size(); ++s) {
     const std::vector<Command>& commands = program_.streams[s].commands;
     if (next_[s] == static_cast<int64_t>(commands.size())) continue;
-    return absl::InvalidArgumentError(absl::StrCat("stream ", s, ", command ", next_[s],
-                                                   ": waits for event ",
+    const std::string text = absl::StrCat("stream ", s, ", command ", next_[s], ": waits for ");
+    if (const auto* collective = std::get_if<CollectiveCommand>(&commands[next_[s]])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(text, "the other ranks of ", NodeText(graph_, collective->node),
+                       ", of which one waits for what comes only after this"));
+    }
+    return absl::InvalidArgumentError(absl::StrCat(text, "event ",
                                                    std::get<WaitCommand>(commands[next_[s]]).event,
                                                    ", which is recorded never or only after this"));
   }

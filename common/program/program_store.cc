@@ -29,7 +29,15 @@ uint64_t ProgramHash(const Program& program) {
         hash = absl::HashOf(hash, send->edge, send->peer);
       } else if (const auto* receive = std::get_if<ReceiveCommand>(&command)) {
         hash = absl::HashOf(hash, receive->edge, receive->peer);
+      } else if (const auto* collective = std::get_if<CollectiveCommand>(&command)) {
+        hash = absl::HashOf(hash, static_cast<int>(collective->algorithm));
       }
+    }
+  }
+  for (const ProgramCommunicator& communicator : program.communicators) {
+    hash = absl::HashOf(hash, communicator.ranks.size());
+    for (const CommunicatorRank& rank : communicator.ranks) {
+      hash = absl::HashOf(hash, rank.process, rank.device, rank.host);
     }
   }
   for (const ProgramOutput& output : program.outputs) {

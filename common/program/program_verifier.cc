@@ -96,6 +96,41 @@ absl::Status CheckStreams(const Program& program) {
   return absl::OkStatus();
 }
 
+absl::Status CheckRanks(const Program& program, const ProgramLimits& limits,
+                        const ProgramCommunicator& communicator) {
+  if (communicator.ranks.empty() || communicator.ranks.size() > size_t{kMaxRanks}) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(communicator.ranks.size(), " ranks, want 1 to ", kMaxRanks));
+  }
+  std::vector<bool> used(program.devices.size());
+  for (size_t r = 0; r < communicator.ranks.size(); ++r) {
+    const CommunicatorRank& rank = communicator.ranks[r];
+    const bool here = rank.process == -1;
+    const auto device_limit = static_cast<int64_t>(program.devices.size());
+    if (rank.process < -1 || rank.process >= limits.peers || rank.host < 0 ||
+        (here ? rank.device < 0 || rank.device >= device_limit : rank.device != -1)) {
+      return absl::InvalidArgumentError(absl::StrCat("rank ", r, " on device ", rank.device,
+                                                     " of process ", rank.process, ", host ",
+                                                     rank.host));
+    }
+    if (!here) continue;
+    if (used[rank.device]) {
+      return absl::InvalidArgumentError(absl::StrCat("device ", rank.device, " is two ranks"));
+    }
+    used[rank.device] = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCommunicators(const Program& program, const ProgramLimits& limits) {
+  RETURN_IF_ERROR(CheckCount("communicators", program.communicators.size(), limits.communicators));
+  for (size_t c = 0; c < program.communicators.size(); ++c) {
+    const absl::Status status = CheckRanks(program, limits, program.communicators[c]);
+    if (!status.ok()) return Bad(absl::StrCat("communicator ", c), status.message());
+  }
+  return absl::OkStatus();
+}
+
 bool AllocatedByDevice(SlotKind kind) {
   return kind == SlotKind::kArena || kind == SlotKind::kCrossing;
 }
@@ -262,6 +297,7 @@ absl::Status CheckProgramSizes(const Program& program, const ProgramLimits& limi
   RETURN_IF_ERROR(CheckCounts(program, limits));
   RETURN_IF_ERROR(CheckDevices(program));
   RETURN_IF_ERROR(CheckStreams(program));
+  RETURN_IF_ERROR(CheckCommunicators(program, limits));
   return SlotChecker(program, limits).Check();
 }
 
@@ -278,6 +314,7 @@ absl::Status VerifyProgram(const Program& program, const ProgramLimits& limits) 
   RETURN_IF_ERROR(VerifyGraph(program.graph));
   RETURN_IF_ERROR(CheckProgramPlaces(program, limits));
   RETURN_IF_ERROR(CheckProgramCommands(program, limits));
+  RETURN_IF_ERROR(CheckProgramCollectives(program, limits));
   return CheckProgramOrder(program);
 }
 

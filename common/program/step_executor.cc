@@ -19,9 +19,13 @@ absl::Status InContext(const absl::Status& status, const std::string& where) {
 
 absl::StatusOr<std::unique_ptr<StepExecutor>> StepExecutor::Create(
     absl::Span<Device* const> devices, const SessionMemory& memory, ExecutorOptions options) {
-  std::unique_ptr<StepExecutor> executor(new StepExecutor(memory, std::move(options)));
-  const StreamContext context{memory, executor->options_.observer, *executor,
-                              executor->options_.edges};
+  std::unique_ptr<StepExecutor> executor(
+      new StepExecutor(memory, std::move(options), static_cast<int32_t>(devices.size())));
+  const StreamContext context{memory,
+                              executor->options_.observer,
+                              *executor,
+                              executor->options_.edges,
+                              {executor->local_ranks_, executor->options_.collectives}};
   for (Device* device : devices) {
     auto thread = std::make_unique<DeviceThread>();
     thread->index = static_cast<int32_t>(executor->devices_.size());
@@ -101,7 +105,11 @@ StepEnds StepExecutor::Submit(Step& step) {
 }
 
 void StepExecutor::Report(const StepEnds& ends) {
-  if (ends.retired > 0 && options_.edges != nullptr) options_.edges->Retire(ends.retired);
+  if (ends.retired > 0) {
+    if (options_.edges != nullptr) options_.edges->Retire(ends.retired);
+    if (options_.collectives != nullptr) options_.collectives->Retire(ends.retired);
+    local_ranks_.Retire(ends.retired);
+  }
   if (!options_.on_finished) return;
   for (size_t i = 0; i < ends.count; ++i) options_.on_finished(ends.steps[i]);
 }
@@ -152,6 +160,8 @@ absl::Status StepExecutor::Cancel(int64_t number) {
 
 void StepExecutor::WakeReceives() {
   if (options_.edges != nullptr) options_.edges->Wake();
+  if (options_.collectives != nullptr) options_.collectives->Wake();
+  local_ranks_.Wake();
 }
 
 void StepExecutor::WaitIdle() {

@@ -20,6 +20,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mutex.h"
+#include "common/collectives/local_exchange.h"
 #include "common/device/device.h"
 #include "common/program/edge_port.h"
 #include "common/program/program_host.h"
@@ -49,6 +50,7 @@ struct StepEnds {
 struct ExecutorOptions {
   StepObserver observer;
   EdgePort* edges = nullptr;
+  EdgePort* collectives = nullptr;
   FinishedCallback on_finished;
   Logger* logger = nullptr;
 };
@@ -90,8 +92,8 @@ class StepExecutor final : private StepEvents {
     std::thread thread;
   };
 
-  StepExecutor(const SessionMemory& memory, ExecutorOptions options)
-      : memory_(memory), options_(std::move(options)) {}
+  StepExecutor(const SessionMemory& memory, ExecutorOptions options, int32_t devices)
+      : memory_(memory), options_(std::move(options)), local_ranks_(devices) {}
   Step& StepOf(int64_t number) { return steps_[static_cast<size_t>(number % kMaxStepsInFlight)]; }
 
   void Run(DeviceThread& device);
@@ -119,6 +121,7 @@ class StepExecutor final : private StepEvents {
   const SessionMemory& memory_;
   const ExecutorOptions options_;
   const SystemClock clock_;
+  LocalExchange local_ranks_;
   std::vector<std::unique_ptr<DeviceThread>> devices_;
   std::vector<Backend*> backends_;
 

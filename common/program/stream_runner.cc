@@ -1,6 +1,7 @@
 #include "common/program/stream_runner.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -188,6 +189,48 @@ absl::Status StreamRunner::Execute(Step& step, const ReceiveCommand& command,
   RETURN_IF_ERROR(received);
   if (host != nullptr) return absl::OkStatus();
   return backend_.Upload(bytes.data(), *memory.buffer, memory.offset, prepared.bytes);
+}
+
+absl::Status StreamRunner::FillVector(const PreparedCollective& collective,
+                                      const SlotMemory& source, absl::Span<float> vector) {
+  if (source.buffer == nullptr || collective.own_elements == 0) return absl::OkStatus();
+  float* const own = vector.data() + collective.own_begin;
+  const auto bytes = collective.own_elements * static_cast<int64_t>(sizeof(float));
+  const auto* const host = static_cast<const uint8_t*>(source.buffer->host_data());
+  if (host == nullptr) return source.buffer->Get(source.offset, own, bytes);
+  // In place there is nothing to do.
+  const uint8_t* const from = host + source.offset;
+  if (reinterpret_cast<uint8_t*>(own) != from) std::memcpy(own, from, static_cast<size_t>(bytes));
+  return absl::OkStatus();
+}
+
+// In the memory of the result where the host reaches it and the ranks' parts lie in it one behind
+// the other; else in memory of the stream.
+absl::Status StreamRunner::Execute(Step& step, const CollectiveCommand&,
+                                   const PreparedCommand& prepared) {
+  const PreparedCollective& collective = *prepared.collective;
+  const SlotMemory& source = prepared.memory[step.copy].source;
+  const SlotMemory& result = prepared.memory[step.copy].destination;
+  const auto elements = static_cast<size_t>(collective.elements);
+  auto* const host = static_cast<uint8_t*>(result.buffer->host_data());
+  std::vector<uint8_t>* const upload = host == nullptr ? &NextReceived(prepared.bytes) : nullptr;
+  auto* const joined =
+      reinterpret_cast<float*>(host == nullptr ? upload->data() : host + result.offset);
+  float* values = joined;
+  if (collective.rows > 1) {
+    vector_.resize(elements);
+    values = vector_.data();
+  }
+  RETURN_IF_ERROR(backend_.Synchronize());
+  RETURN_IF_ERROR(FillVector(collective, source, absl::MakeSpan(values, elements)));
+  const Clock::TimePoint start = clock_.Now();
+  const absl::Status done = collectives_.Run(step, collective, absl::MakeSpan(values, elements));
+  waited_seconds_ += SecondsSince(clock_, start);
+  if (absl::IsCancelled(done) && Stopped(step)) return absl::OkStatus();
+  RETURN_IF_ERROR(done);
+  if (collective.rows > 1) JoinParts(collective, absl::MakeSpan(values, elements), joined);
+  if (host != nullptr) return absl::OkStatus();
+  return backend_.Upload(upload->data(), *result.buffer, result.offset, prepared.bytes);
 }
 
 absl::Status StreamRunner::Execute(Step& step, const RecordCommand&,

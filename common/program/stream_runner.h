@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/device/device.h"
+#include "common/program/collective_runner.h"
 #include "common/program/edge_port.h"
 #include "common/program/session_memory.h"
 #include "common/program/step.h"
@@ -41,6 +42,7 @@ struct StreamContext {
   const StepObserver& observer;  // may be empty
   StepEvents& events;
   EdgePort* edges = nullptr;  // null: no program has edges
+  CollectiveChannels collectives;
 };
 
 class StreamRunner {
@@ -52,7 +54,8 @@ class StreamRunner {
         memory_(context.memory),
         observer_(context.observer),
         events_(context.events),
-        edges_(context.edges) {}
+        edges_(context.edges),
+        collectives_(device, context.collectives) {}
 
   // Queues it all. Ends early, without an error, once the step was stopped. What was queued has not
   // finished when it returns. `waited_seconds` grows by the time spent waiting for other streams
@@ -73,6 +76,7 @@ class StreamRunner {
   absl::Status Execute(Step& step, const ObserveCommand& command, const PreparedCommand& prepared);
   absl::Status Execute(Step& step, const SendCommand& command, const PreparedCommand& prepared);
   absl::Status Execute(Step& step, const ReceiveCommand& command, const PreparedCommand& prepared);
+  absl::Status Execute(Step& step, const CollectiveCommand&, const PreparedCommand& prepared);
   absl::Status Execute(Step& step, const RecordCommand&, const PreparedCommand& prepared);
   absl::Status Execute(Step& step, const WaitCommand&, const PreparedCommand& prepared);
 
@@ -80,6 +84,9 @@ class StreamRunner {
   absl::StatusOr<absl::Span<const int32_t>> UsedExpertsOf(const Graph& graph, NodeId ids,
                                                           const SlotMemory& memory);
 
+  // This rank's source into its place in the vector that the ranks exchange.
+  static absl::Status FillVector(const PreparedCollective& collective, const SlotMemory& source,
+                                 absl::Span<float> vector);
   // The bytes of a tensor once all that was queued before is done: where they lie, or in staging_.
   absl::StatusOr<absl::Span<const uint8_t>> ReadBack(const SlotMemory& memory, int64_t bytes);
   // Host memory that the bytes may be received into; its upload may be under way until the step
@@ -92,6 +99,7 @@ class StreamRunner {
   const StepObserver& observer_;
   StepEvents& events_;
   EdgePort* const edges_;
+  CollectiveRunner collectives_;
   const SystemClock clock_;
 
   double waited_seconds_ = 0;                                          // of this step
@@ -100,6 +108,7 @@ class StreamRunner {
   // Bytes of received tensors, by their order in the step; kept for the next one.
   std::vector<std::vector<uint8_t>> received_;
   size_t received_count_ = 0;  // of this step
+  std::vector<float> vector_;  // of a collective whose result lies otherwise
 };
 
 }  // namespace weft

@@ -227,6 +227,9 @@ void Inbox::NotifyMatching(int32_t peer, const MessageHeader& header) {
 }
 
 absl::Status Inbox::Unreachable(const MessageFilter& filter) const {
+  for (const auto& [number, peer] : peers_) {
+    if (filter.ends_with_any_peer && !peer.lost.ok()) return peer.lost;
+  }
   if (filter.peer >= 0) {
     const auto found = peers_.find(filter.peer);
     if (found != peers_.end()) return found->second.lost;
@@ -292,11 +295,14 @@ void Inbox::WakeAll() {
   for (Waiter* waiter : waiters_) waiter->changed.NotifyOne();
 }
 
-void Inbox::WakeAnother(const Waiter* except) {
-  for (Waiter* waiter : waiters_) {
-    if (waiter == except) continue;
-    waiter->changed.NotifyOne();
-    return;
+void Inbox::WakeAnother(const Waiter* except, bool patient_too) {
+  for (const bool patient : {false, true}) {
+    if (patient && !patient_too) return;
+    for (Waiter* waiter : waiters_) {
+      if (waiter == except || waiter->filter.patient != patient) continue;
+      waiter->changed.NotifyOne();
+      return;
+    }
   }
 }
 

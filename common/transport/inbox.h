@@ -88,8 +88,9 @@ class Inbox {
   // The error of a Send that waited too long for earlier bytes to leave.
   absl::Status SendTimedOut(int32_t peer, const MessageHeader& header) const;
   void WakeAll();
-  // Wakes one thread that waits, other than `except`: to take over the work of it.
-  void WakeAnother(const Waiter* except);
+  // Wakes one thread that waits, other than `except`: to take over the work of it. A patient one
+  // only if there is no other, and if it may be.
+  void WakeAnother(const Waiter* except, bool patient_too = true);
   bool has_waiters() const { return !waiters_.empty(); }
 
   // --- state and counters ---

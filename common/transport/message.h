@@ -57,6 +57,11 @@ struct MessageFilter {
   int32_t peer = -1;
   int64_t step = -1;
   int32_t id = -1;
+  // The loss of any peer ends the wait, not only of those that could send this: for what needs all.
+  bool ends_with_any_peer = false;
+  // Who waits long and can be woken late: it never polls, and leaves the driving of the port to
+  // others while they come and go, until MessagePort::Wake.
+  bool patient = false;
 
   // `header.kind` is below kMessageKinds.
   bool Matches(int32_t from, const MessageHeader& header) const {

@@ -83,9 +83,10 @@ class MessagePort {
 
   // Waits for a message that `filter` matches; of several the one with the lowest (step, id, peer),
   // then the first to arrive. A message goes to one reader.
-  // Errors: UNAVAILABLE naming the lost peer if it can only come from a peer that is lost (what had
-  // arrived from it can still be read), CANCELLED once *stop is set and Wake was called,
-  // DEADLINE_EXCEEDED, INVALID_ARGUMENT for a peer that is not of this port, the status of Abort.
+  // Errors: UNAVAILABLE naming the lost peer if it can only come from a peer that is lost, or the
+  // filter needs all of them (what had arrived can still be read), CANCELLED once *stop is set and
+  // Wake was called, DEADLINE_EXCEEDED, INVALID_ARGUMENT for a peer that is not of this port, the
+  // status of Abort.
   virtual absl::StatusOr<Message> Receive(const MessageFilter& filter, Clock::TimePoint deadline,
                                           const std::atomic<bool>* stop = nullptr) = 0;
 

@@ -112,7 +112,10 @@ absl::Status LocalSession::OpenProcesses() {
   LocalProgramHostOptions options;
   options.devices = local_.devices;
   options.logger = &logger_;
-  if (fleet_ != nullptr) options.edges = &fleet_->edges();
+  if (fleet_ != nullptr) {
+    options.edges = &fleet_->edges();
+    options.collectives = &fleet_->collectives();
+  }
   ASSIGN_OR_RETURN(host_, LocalProgramHost::Create(options));
   if (fleet_ == nullptr) {
     group_ = std::make_unique<ProcessGroup>(*host_);

@@ -52,6 +52,7 @@ class Fleet {
   FleetLink& link() { return *link_; }
   // How programs of this process hand tensors to those of workers.
   EdgePort& edges() { return link_->edges(); }
+  EdgePort& collectives() { return link_->collectives(); }
   FleetWeights& weights() { return *weights_; }
   // The first worker that was lost, or OK.
   absl::Status lost() const;

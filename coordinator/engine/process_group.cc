@@ -80,6 +80,10 @@ absl::StatusOr<ProgramId> ProcessGroup::Install(FleetProgram program) {
     for (int32_t to = 0; to < size(); ++to) {
       part.messages += program.Messages(p, to);
       part.message_bytes += program.MessageBytes(p, to);
+      if (to == p) continue;
+      const RankTraffic ranks = program.Ranks(p, to);
+      part.messages += ranks.messages;
+      part.message_bytes += ranks.bytes;
     }
     const absl::StatusOr<ProgramId> id = host(p).Install(std::move(mine.program));
     if (!id.ok()) return InContext(p, id.status());

@@ -38,19 +38,30 @@ std::vector<Piece> PiecesOf(const SplitState& cut, int32_t ranks) {
 
 absl::StatusOr<RankTensors> RankExchange::Reduce(const RankTensors& addends, const Node& like) {
   std::vector<EmittedId> sums = addends.by_rank;
-  const auto count = static_cast<uint32_t>(sums.size());
-  const auto doubling = static_cast<int32_t>(std::bit_floor(count));
   Node named = like;
   named.name = absl::StrCat(like.name, ".sum");
-  const auto add = [&](int32_t rank, EmittedId other) {
-    return nodes_.Make(Op::kAdd, NoAttributes{}, {sums[rank], other}, devices_[rank], named);
-  };
+  if (ranks() == 1) return RankTensors{SplitState::Mirrored(), std::move(sums)};
   for (int32_t r = 0; r < ranks(); ++r) {
-    if (HasContiguousRows(nodes_.layout(sums[r]))) continue;
+    if (IsContiguous(nodes_.layout(sums[r]))) continue;
     ASSIGN_OR_RETURN(sums[r], nodes_.Make(Op::kCopy, CopyAttributes{DType::kF32}, {sums[r]},
                                           devices_[r], named));
   }
   nodes_.NextPhase();
+  if (counter_ == nullptr) return ReduceByCopies(std::move(sums), named);
+  const AllReduceAttributes attributes = {{counter_->next_id++, communicator_}, wire_};
+  for (int32_t r = 0; r < ranks(); ++r) {
+    ASSIGN_OR_RETURN(sums[r],
+                     nodes_.Make(Op::kAllReduce, attributes, {sums[r]}, devices_[r], named));
+  }
+  return RankTensors{SplitState::Mirrored(), std::move(sums)};
+}
+
+absl::StatusOr<RankTensors> RankExchange::ReduceByCopies(std::vector<EmittedId> sums,
+                                                         const Node& like) {
+  const auto doubling = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(ranks())));
+  const auto add = [&](int32_t rank, EmittedId other) {
+    return nodes_.Make(Op::kAdd, NoAttributes{}, {sums[rank], other}, devices_[rank], like);
+  };
   for (int32_t j = doubling; j < ranks(); ++j) {
     ASSIGN_OR_RETURN(sums[j - doubling], add(j - doubling, sums[j]));
   }
@@ -88,9 +99,46 @@ absl::StatusOr<EmittedId> RankExchange::Window(EmittedId source, int32_t axis, I
 }
 
 absl::StatusOr<RankTensors> RankExchange::Gather(const RankTensors& parts, const Node& like) {
-  const int32_t axis = parts.state.axis;
   Node named = like;
   named.name = absl::StrCat(like.name, ".all");
+  const bool one_run = parts.state.segments.size() == 1 && IsPartition(parts.state);
+  const DType dtype = like.layout.dtype;
+  const bool plain = dtype == DType::kF32 || dtype == DType::kI32;
+  if (counter_ == nullptr || !one_run || !plain) return GatherByCopies(parts, named);
+  return GatherAll(parts, named);
+}
+
+absl::StatusOr<RankTensors> RankExchange::GatherAll(const RankTensors& parts, const Node& like) {
+  AllGatherAttributes attributes;
+  attributes.key = {counter_->next_id++, communicator_};
+  attributes.dtype = like.layout.dtype;
+  attributes.wire = like.layout.dtype;
+  attributes.axis = parts.state.axis;
+  attributes.ne = like.layout.ne;
+  for (const IndexRange& range : parts.state.segments[0].ranks) {
+    attributes.counts.push_back(range.size());
+  }
+  std::vector<EmittedId> packed = parts.by_rank;
+  for (int32_t r = 0; r < ranks(); ++r) {
+    if (packed[r] == kNothing || IsContiguous(nodes_.layout(packed[r]))) continue;
+    ASSIGN_OR_RETURN(packed[r], nodes_.Make(Op::kCopy, CopyAttributes{like.layout.dtype},
+                                            {packed[r]}, devices_[r], like));
+  }
+  nodes_.NextPhase();
+  RankTensors whole;
+  for (int32_t r = 0; r < ranks(); ++r) {
+    std::vector<EmittedId> sources;
+    if (packed[r] != kNothing) sources.push_back(packed[r]);
+    ASSIGN_OR_RETURN(const EmittedId all,
+                     nodes_.Make(Op::kAllGather, attributes, sources, devices_[r], like));
+    whole.by_rank.push_back(all);
+  }
+  return whole;
+}
+
+absl::StatusOr<RankTensors> RankExchange::GatherByCopies(const RankTensors& parts,
+                                                         const Node& named) {
+  const int32_t axis = parts.state.axis;
   nodes_.NextPhase();
   std::vector<EmittedId> pieces;
   for (const Piece& piece : PiecesOf(parts.state, ranks())) {

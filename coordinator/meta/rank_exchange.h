@@ -18,14 +18,33 @@ struct RankTensors {
   std::vector<EmittedId> by_rank;  // kNothing: an empty slice
 };
 
+// How ranks exchange.
+enum class ExchangeKind : uint8_t {
+  kCollectives,  // commands that communicators perform
+  kCopies,       // copies and adds in the graph, for any devices
+};
+
+// The collectives of a graph: communicator c are the ranks of group c.
+struct CollectiveCounter {
+  int32_t next_id = 0;
+};
+
 // `devices` by rank. `like` names what is emitted. The whole tensor has the extents `whole`.
 class RankExchange {
  public:
   RankExchange(RankNodes& nodes, std::vector<int32_t> devices)
       : nodes_(nodes), devices_(std::move(devices)) {}
 
-  // The sum of all ranks' addends, on every rank with the same bits: recursive doubling, where the
-  // ranks beyond a power of two hand theirs to a partner and read its result.
+  // From now on by collectives of that communicator, where they can; sums travel as `wire`.
+  // `counter` outlives this.
+  void UseCollectives(int32_t communicator, DType wire, CollectiveCounter& counter) {
+    communicator_ = communicator;
+    wire_ = wire;
+    counter_ = &counter;
+  }
+
+  // The sum of all ranks' addends, on every rank with the same bits. By copies: recursive doubling,
+  // where the ranks beyond a power of two hand theirs to a partner and read its result.
   absl::StatusOr<RankTensors> Reduce(const RankTensors& addends, const Node& like);
   // All parts, in order, on every rank.
   absl::StatusOr<RankTensors> Gather(const RankTensors& parts, const Node& like);
@@ -34,6 +53,9 @@ class RankExchange {
                                     const Node& like);
 
  private:
+  absl::StatusOr<RankTensors> ReduceByCopies(std::vector<EmittedId> sums, const Node& like);
+  absl::StatusOr<RankTensors> GatherByCopies(const RankTensors& parts, const Node& like);
+  absl::StatusOr<RankTensors> GatherAll(const RankTensors& parts, const Node& like);
   int32_t ranks() const { return static_cast<int32_t>(devices_.size()); }
   // The indices [begin, end) of `source` along the axis, packed, as a node of `device`.
   absl::StatusOr<EmittedId> Window(EmittedId source, int32_t axis, IndexRange range, int32_t device,
@@ -41,6 +63,9 @@ class RankExchange {
 
   RankNodes& nodes_;
   const std::vector<int32_t> devices_;
+  int32_t communicator_ = 0;
+  DType wire_ = DType::kF32;
+  CollectiveCounter* counter_ = nullptr;  // null: by copies
 };
 
 }  // namespace weft

@@ -26,7 +26,11 @@ class Expander {
   Expander(const PlanContext& context, const Plan& plan, const RankLayout& layout)
       : context_(context), graph_(context.graph()), plan_(plan), layout_(layout) {
     for (const std::vector<int32_t>& ranks : layout_.ranks) {
-      exchanges_.emplace_back(nodes_, ranks);
+      RankExchange& exchange = exchanges_.emplace_back(nodes_, ranks);
+      if (ranks.size() < 2 || layout_.exchange == ExchangeKind::kCopies) continue;
+      exchange.UseCollectives(static_cast<int32_t>(result_->input.communicators.size()),
+                              layout_.wire, counter_);
+      result_->input.communicators.push_back(ranks);
     }
     held_.resize(graph_.nodes().size());
   }
@@ -335,8 +339,8 @@ class Expander {
     input.batch = context_.input().batch;
     input.options = context_.input().options;
     input.options.observed.clear();
-    // Every exchange crosses devices: four copies of each would be more memory than the model.
-    input.options.pipeline = false;
+    // Copies of every exchange cross devices: four of each would be more memory than the model.
+    if (layout_.exchange == ExchangeKind::kCopies) input.options.pipeline = false;
     PlaceLeafs(finished);
     PlaceOutputs(finished);
     return std::move(result_);
@@ -346,11 +350,12 @@ class Expander {
   const Graph& graph_;
   const Plan& plan_;
   const RankLayout& layout_;
+  std::unique_ptr<RankGraph> result_ = std::make_unique<RankGraph>();
   RankNodes nodes_;
+  CollectiveCounter counter_;
   std::vector<RankExchange> exchanges_;  // by device of the plan
   std::vector<Held> held_;               // by node of the whole graph
   std::vector<std::pair<RankTensors, Extents>> outputs_;
-  std::unique_ptr<RankGraph> result_ = std::make_unique<RankGraph>();
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/meta/rank_exchange.h"
 #include "coordinator/meta/split_state.h"
 #include "coordinator/scheduler/plan.h"
 #include "coordinator/scheduler/plan_context.h"
@@ -34,6 +35,8 @@ struct RankLayout {
   std::vector<std::vector<int32_t>> ranks;
   std::vector<LeafSlices> weights;  // by weight id
   std::vector<LeafSlices> caches;   // by cache id
+  ExchangeKind exchange = ExchangeKind::kCollectives;
+  DType wire = DType::kF32;  // as what sums travel in collectives: F32, BF16 or Q8_0
 };
 
 // How an output of the caller's graph is put together.

@@ -66,6 +66,8 @@ constexpr std::array<Row, kOpCount> kTable = {{
     {Op::kSsmConv, split::SsmConv, nullptr, "x and kernel S1 -> S0"},
     {Op::kGatedDeltaNet, split::GatedDeltaNet, nullptr, "all by heads -> S1"},
     {Op::kReceive, nullptr, nullptr, "never: a command performs it"},
+    {Op::kAllReduce, nullptr, nullptr, "never: what rules lead to"},
+    {Op::kAllGather, nullptr, nullptr, "never: what rules lead to"},
 }};
 
 constexpr bool RowsMatchEnum() {

@@ -98,6 +98,7 @@ void MeasureWorkspace(const PlanContext& context, ExecutionPlan& result) {
   for (const ScheduledSplit& split : result.scheduled.splits) {
     int64_t& most = result.workspace_bytes[split.device];
     for (const NodeId id : split.nodes) {
+      if (!RunsOnDevice(result.scheduled.graph.node(id).op)) continue;
       most =
           std::max(most, context.device(split.device).WorkspaceBytes(result.scheduled.graph, id));
     }

@@ -57,7 +57,65 @@ absl::Status PlanContext::Check() const {
           absl::StrCat("node ", Index(id), " cannot be observed: it is not computed"));
     }
   }
+  RETURN_IF_ERROR(CheckCommunicators());
+  return CheckCollectives();
+}
+
+absl::Status PlanContext::CheckCommunicators() const {
+  for (size_t c = 0; c < input_->communicators.size(); ++c) {
+    const PlanCommunicator& ranks = input_->communicators[c];
+    std::vector<int32_t> sorted = ranks;
+    std::sort(sorted.begin(), sorted.end());
+    const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+    if (ranks.empty() || ranks.size() > size_t{kMaxRanks} || twice || sorted.front() < 0 ||
+        sorted.back() >= device_count()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("communicator ", c, " has ", ranks.size(), " ranks", twice ? ", two" : "",
+                       " on one device or on devices that do not exist; at most ", kMaxRanks));
+    }
+  }
   return absl::OkStatus();
+}
+
+absl::Status PlanContext::CheckCollectives() const {
+  std::vector<int32_t> pin_of(graph().nodes().size(), kNoDevice);
+  for (const Pin& pin : input_->pins) pin_of[Index(pin.node)] = pin.device;
+  for (int32_t i = 0; i < graph().size(); ++i) {
+    const CollectiveKey* key = CollectiveKeyOf(graph().node(NodeId{i}));
+    if (key == nullptr) continue;
+    if (key->communicator >= static_cast<int64_t>(input_->communicators.size())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(NodeText(graph(), NodeId{i}), ": no communicator ", key->communicator));
+    }
+    const PlanCommunicator& ranks = CommunicatorOf(NodeId{i});
+    if (std::find(ranks.begin(), ranks.end(), pin_of[i]) == ranks.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(NodeText(graph(), NodeId{i}),
+                                                     " is not pinned to a rank of communicator ",
+                                                     key->communicator));
+    }
+  }
+  return absl::OkStatus();
+}
+
+const PlanCommunicator& PlanContext::CommunicatorOf(NodeId id) const {
+  return input_->communicators[CollectiveKeyOf(graph().node(id))->communicator];
+}
+
+CollectiveAlgorithm PlanContext::AlgorithmOf(const Node& node) const {
+  const auto* reduce = std::get_if<AllReduceAttributes>(&node.attributes);
+  if (reduce == nullptr) return CollectiveAlgorithm::kByParts;
+  const int32_t c = reduce->key.communicator;
+  const int64_t elements = ElementCount(node.layout);
+  const auto [found, fresh] = algorithms_.try_emplace({c, elements, reduce->wire});
+  if (fresh) {
+    std::vector<int32_t> hosts;
+    for (const int32_t d : input_->communicators[c]) hosts.push_back(host_[d]);
+    const auto& links = input_->communicator_links;
+    found->second =
+        ChooseAllReduce(elements, hosts, reduce->wire,
+                        static_cast<size_t>(c) < links.size() ? links[c] : LinkModels{});
+  }
+  return found->second;
 }
 
 void PlanContext::Describe() {
@@ -141,6 +199,11 @@ int32_t PlanContext::WeightHostOf(absl::Span<const NodeId> nodes) const {
 }
 
 SupportKind PlanContext::AskSupport(int32_t d, NodeId id) const {
+  if (IsCollective(graph().node(id).op)) {
+    const PlanCommunicator& ranks = CommunicatorOf(id);
+    const bool rank = std::find(ranks.begin(), ranks.end(), d) != ranks.end();
+    return rank ? SupportKind::kYes : SupportKind::kNo;
+  }
   if (device(d).Supports(graph(), id).ok()) return SupportKind::kYes;
   if (!HasPlainForm(graph(), id)) return SupportKind::kNo;
   const absl::StatusOr<Graph> plain = PlainFormOf(graph(), id);

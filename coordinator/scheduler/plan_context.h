@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/collectives/schedule.h"
 #include "coordinator/scheduler/plan.h"
 #include "coordinator/scheduler/plan_input.h"
 
@@ -59,6 +61,12 @@ class PlanContext {
   // The listed device whose memory that is, else the first that reads it, else kNoDevice.
   int32_t OwnerOf(const BufferType& type) const;
 
+  // --- Collectives ---
+  // The communicator of a collective node.
+  const PlanCommunicator& CommunicatorOf(NodeId id) const;
+  // Which algorithm a collective node takes, on all its ranks.
+  CollectiveAlgorithm AlgorithmOf(const Node& node) const;
+
   // --- The graph ---
   const LeafPlace& Place(NodeId leaf) const;
   NodeId Base(NodeId id) const { return BaseOf(graph(), id); }
@@ -87,6 +95,8 @@ class PlanContext {
  private:
   explicit PlanContext(const PlanInput& input) : input_(&input) {}
   absl::Status Check() const;
+  absl::Status CheckCommunicators() const;
+  absl::Status CheckCollectives() const;
   void Describe();
   void FindOwners();
   void FindWeightHosts();
@@ -106,6 +116,8 @@ class PlanContext {
   absl::flat_hash_map<const BufferType*, int32_t> owners_;
   mutable std::vector<uint8_t> support_;  // by device and node: 0 unknown, else 1 + SupportKind
   mutable absl::flat_hash_map<std::pair<int32_t, const BufferType*>, bool> reads_;
+  // By communicator, elements and wire type.
+  mutable absl::flat_hash_map<std::tuple<int32_t, int64_t, DType>, CollectiveAlgorithm> algorithms_;
 };
 
 }  // namespace weft

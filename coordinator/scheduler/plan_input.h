@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/collectives/algorithm_choice.h"
 #include "common/device/device.h"
 #include "common/graph/graph.h"
 #include "coordinator/scheduler/rule.h"
@@ -27,6 +28,10 @@ struct Pin {
   int32_t device = kNoDevice;
 };
 
+// Who performs collectives together: the position in the list of devices of each rank, each once.
+// Which ranks are on one machine is Device::host().
+using PlanCommunicator = std::vector<int32_t>;
+
 struct PlanOptions {
   bool op_offload = true;
   // From how many tokens on every GPU asks for nodes whose weight lies in host memory; 0: as each
@@ -45,10 +50,14 @@ struct PlanInput {
   const Graph* graph = nullptr;  // outlives the plan
   std::vector<Device*> devices;  // the order is the priority; the last is a CPU
   std::vector<LeafPlace> leafs;  // per node of the graph; only those of leafs count
+  // Every collective of the graph is pinned to a rank's device.
   std::vector<Pin> pins;
   int64_t batch = 1;  // tokens of the step
   // The user's batch ranges by device position (spec B.14a); shorter or empty: what devices prefer.
   std::vector<BatchRange> batch_ranges;
+  std::vector<PlanCommunicator> communicators;  // as attributes of collectives name them
+  // By communicator, for the choice of algorithms; shorter or empty: the default.
+  std::vector<LinkModels> communicator_links;
   PlanOptions options;
 };
 

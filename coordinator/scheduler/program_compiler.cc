@@ -8,6 +8,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/collectives/wire_format.h"
+#include "common/program/collective_runner.h"
 #include "coordinator/scheduler/stream_order.h"
 
 namespace weft {
@@ -18,6 +20,7 @@ struct Share {
   const ScheduledGraph& scheduled;
   absl::Span<const MemoryPlace> places;  // by node of that
   absl::Span<const int32_t> devices;     // of the process, positions in the plan
+  absl::Span<const int32_t> process_of;  // by position in the plan; empty: all are here
 };
 
 // Works with positions in the plan; only what goes into the program counts the process's own.
@@ -41,6 +44,7 @@ class Compiler {
 
   Program Run() {
     for (const int32_t d : share_.devices) AddDevice(d);
+    AddCommunicators();
     AddArenas();
     for (int32_t i = 0; i < program_.graph.size(); ++i) PlaceNode(NodeId{i});
     AddStreams();
@@ -58,6 +62,16 @@ class Compiler {
     device.name = context_.device(d).name();
     device.memories.push_back(Computes(d) ? context_.MemoryOf(d) : d);
     program_.devices.push_back(std::move(device));
+  }
+
+  void AddCommunicators() {
+    for (const PlanCommunicator& ranks : context_.input().communicators) {
+      ProgramCommunicator& communicator = program_.communicators.emplace_back();
+      for (const int32_t d : ranks) {
+        const int32_t process = local_[d] == kNoDevice ? share_.process_of[d] : -1;
+        communicator.ranks.push_back({process, local_[d], context_.HostIndex(d)});
+      }
+    }
   }
 
   bool Computes(int32_t d) const {
@@ -174,14 +188,27 @@ class Compiler {
 
   int64_t BytesOf(NodeId id) const { return *ByteExtent(program_.graph.layout(id)); }
 
-  // One command, cut after observed nodes.
+  void EmitCollective(NodeId id, std::vector<Command>& commands) {
+    const Node& node = program_.graph.node(id);
+    const SlotPlace source =
+        node.sources.empty() ? SlotPlace{} : program_.places[Index(node.sources[0])];
+    commands.emplace_back(CollectiveCommand{id, source, program_.places[Index(id)], BytesOf(id),
+                                            context_.AlgorithmOf(node)});
+  }
+
+  // One command, cut after observed nodes and around collectives.
   void EmitNodes(const ScheduledSplit& split, std::vector<Command>& commands) {
     ComputeCommand compute;
     for (const NodeId id : split.nodes) {
-      compute.nodes.push_back(id);
+      if (IsCollective(program_.graph.node(id).op)) {
+        if (!compute.nodes.empty()) commands.emplace_back(std::exchange(compute, {}));
+        EmitCollective(id, commands);
+      } else {
+        compute.nodes.push_back(id);
+      }
       const NodeId origin = scheduled_.origin[Index(id)];
       if (origin == kNoNode || !observed_.contains(origin)) continue;
-      commands.emplace_back(std::exchange(compute, {}));
+      if (!compute.nodes.empty()) commands.emplace_back(std::exchange(compute, {}));
       commands.emplace_back(ObserveCommand{id, Index(origin)});
     }
     if (!compute.nodes.empty()) commands.emplace_back(std::move(compute));
@@ -223,7 +250,7 @@ class Compiler {
 absl::StatusOr<Program> CompilePlan(const PlanContext& context, const ExecutionPlan& plan) {
   std::vector<int32_t> devices(static_cast<size_t>(context.device_count()));
   std::iota(devices.begin(), devices.end(), 0);
-  return Compiler(context, plan, {plan.scheduled, plan.memory.places, devices}).Run();
+  return Compiler(context, plan, {plan.scheduled, plan.memory.places, devices, {}}).Run();
 }
 
 int64_t FleetProgram::Messages(int32_t from, int32_t to) const {
@@ -240,12 +267,40 @@ int64_t FleetProgram::MessageBytes(int32_t from, int32_t to) const {
   return bytes;
 }
 
+RankTraffic FleetProgram::Ranks(int32_t from, int32_t to) const {
+  RankTraffic traffic;
+  const Program& program = processes[from].program;
+  for (const Stream& stream : program.streams) {
+    for (const Command& command : stream.commands) {
+      const auto* collective = std::get_if<CollectiveCommand>(&command);
+      if (collective == nullptr) continue;
+      const auto prepared = PrepareCollective(program, *collective, stream.device);
+      for (const Round& round : prepared->rounds) {
+        for (const Exchange& exchange : round.exchanges) {
+          const int32_t process = prepared->communicator->ranks[exchange.peer].process;
+          if (exchange.send.empty() || process != to) continue;
+          ++traffic.messages;
+          traffic.bytes += WireBytes(prepared->wire, exchange.send.size());
+        }
+      }
+    }
+  }
+  return traffic;
+}
+
 absl::StatusOr<FleetProgram> CompileFleet(const PlanContext& context, const ExecutionPlan& plan,
                                           absl::Span<const std::string> hosts) {
   std::vector<int32_t> process_of;
   for (int32_t d = 0; d < context.device_count(); ++d) {
     const auto host = std::find(hosts.begin(), hosts.end(), context.device(d).host());
     process_of.push_back(host == hosts.end() ? -1 : static_cast<int32_t>(host - hosts.begin()));
+  }
+  for (const PlanCommunicator& ranks : context.input().communicators) {
+    for (const int32_t d : ranks) {
+      if (process_of[d] >= 0) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          context.device(d).name(), " is a rank, but belongs to none of the processes"));
+    }
   }
   ASSIGN_OR_RETURN(PlanParts parts,
                    CutPlan(context, plan, process_of, static_cast<int32_t>(hosts.size())));
@@ -254,7 +309,8 @@ absl::StatusOr<FleetProgram> CompileFleet(const PlanContext& context, const Exec
     PlanPart& part = parts.parts[p];
     ProcessProgram process;
     process.host = hosts[p];
-    process.program = Compiler(context, plan, {part.scheduled, part.places, part.devices}).Run();
+    process.program =
+        Compiler(context, plan, {part.scheduled, part.places, part.devices, process_of}).Run();
     process.inputs = std::move(part.inputs);
     process.outputs = std::move(part.outputs);
     fleet.processes.push_back(std::move(process));

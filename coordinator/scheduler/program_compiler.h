@@ -27,14 +27,23 @@ struct ProcessProgram {
   std::vector<int32_t> outputs;  // by its output: the position among the plan's outputs
 };
 
+// Messages of collectives in a step, and their bytes.
+struct RankTraffic {
+  int64_t messages = 0;
+  int64_t bytes = 0;
+  friend bool operator==(const RankTraffic&, const RankTraffic&) = default;
+};
+
 struct FleetProgram {
   std::vector<ProcessProgram> processes;  // by peer number
   std::vector<FleetEdge> edges;           // by edge id: one message each in every step
   int32_t output_count = 0;
 
-  // Messages that process `from` sends to `to` in a step, and their bytes.
+  // Messages that process `from` sends to `to` in a step, and their bytes; without collectives.
   int64_t Messages(int32_t from, int32_t to) const;
   int64_t MessageBytes(int32_t from, int32_t to) const;
+  // What ranks of process `from` send to those of `to`, which is another one.
+  RankTraffic Ranks(int32_t from, int32_t to) const;
 };
 
 // A program for each of `hosts`, which are different: the process at position p holds the devices

@@ -77,6 +77,7 @@ class FleetLink::Impl {
   std::string transport_;
   std::unique_ptr<MessagePort> port_;
   std::unique_ptr<PortEdges> edges_;
+  std::unique_ptr<PortEdges> collectives_;
   std::vector<std::unique_ptr<RemoteProgramHost>> hosts_;
   std::vector<FleetPair> pairs_;
 
@@ -165,6 +166,7 @@ absl::Status FleetLink::Impl::Open() {
   }
   RETURN_IF_ERROR(status);
   edges_ = std::make_unique<PortEdges>(*port_, epoch_);
+  collectives_ = std::make_unique<PortEdges>(*port_, epoch_, MessageKind::kCollective);
   for (int32_t i = 0; i < count(); ++i) {
     RemoteProgramHostOptions host;
     host.worker = workers_[i];
@@ -368,6 +370,7 @@ const std::string& FleetLink::name(int32_t number) const { return impl_->names_[
 RemoteProgramHost& FleetLink::host(int32_t worker) { return *impl_->hosts_[worker]; }
 MessagePort& FleetLink::port() { return *impl_->port_; }
 EdgePort& FleetLink::edges() { return *impl_->edges_; }
+EdgePort& FleetLink::collectives() { return *impl_->collectives_; }
 absl::Span<const FleetPair> FleetLink::pairs() const { return impl_->pairs_; }
 void FleetLink::Abort(const absl::Status& reason) { impl_->Abort(reason); }
 

@@ -68,6 +68,8 @@ class FleetLink {
   MessagePort& port();
   // How programs of this process hand tensors to those of workers.
   EdgePort& edges();
+  // The same for what ranks on the coordinator's devices exchange with others.
+  EdgePort& collectives();
   absl::Span<const FleetPair> pairs() const;
 
   // Probes every pair, one after another, both ends at the same time. While no steps are in flight.

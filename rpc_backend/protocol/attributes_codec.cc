@@ -313,6 +313,56 @@ Result TakeTriangle(const proto::Node& node) {
   return OpAttributes(TriangleAttributes{node.triangle().lower(), node.triangle().diagonal()});
 }
 
+// --- Between ranks ---
+
+template <typename Message>
+absl::StatusOr<CollectiveKey> TakeKey(const Message& message) {
+  RETURN_IF_ERROR(CheckField("id", message.id(), 0, kMaxCollectives - 1));
+  RETURN_IF_ERROR(CheckNotNegative("communicator", message.communicator()));
+  return CollectiveKey{message.id(), message.communicator()};
+}
+template <typename Message>
+void PutKey(const CollectiveKey& key, DType wire, Message& message) {
+  message.set_id(key.id);
+  message.set_communicator(key.communicator);
+  message.set_wire(static_cast<uint32_t>(GetDTypeInfo(wire).gguf_id));
+}
+
+void Put(const AllReduceAttributes& reduce, proto::Node& node) {
+  PutKey(reduce.key, reduce.wire, *node.mutable_all_reduce());
+}
+Result TakeAllReduce(const proto::Node& node) {
+  AllReduceAttributes reduce;
+  ASSIGN_OR_RETURN(reduce.key, TakeKey(node.all_reduce()));
+  ASSIGN_OR_RETURN(reduce.wire, DecodeDType("wire", node.all_reduce().wire()));
+  return OpAttributes(reduce);
+}
+
+void Put(const AllGatherAttributes& gather, proto::Node& node) {
+  proto::AllGatherAttributes& message = *node.mutable_all_gather();
+  PutKey(gather.key, gather.wire, message);
+  message.set_type(static_cast<uint32_t>(GetDTypeInfo(gather.dtype).gguf_id));
+  message.set_axis(gather.axis);
+  EncodeExtents(gather.ne, *message.mutable_ne());
+  message.mutable_counts()->Assign(gather.counts.begin(), gather.counts.end());
+}
+Result TakeAllGather(const proto::Node& node) {
+  const proto::AllGatherAttributes& message = node.all_gather();
+  AllGatherAttributes gather;
+  ASSIGN_OR_RETURN(gather.key, TakeKey(message));
+  ASSIGN_OR_RETURN(gather.wire, DecodeDType("wire", message.wire()));
+  ASSIGN_OR_RETURN(gather.dtype, DecodeDType("type", message.type()));
+  gather.axis = message.axis();
+  RETURN_IF_ERROR(CheckField("axis", gather.axis, 0, 3));
+  ASSIGN_OR_RETURN(gather.ne, DecodeExtents("ne", message.ne()));
+  RETURN_IF_ERROR(CheckField("counts", message.counts_size(), 0, kMaxRanks));
+  for (const int64_t count : message.counts()) {
+    RETURN_IF_ERROR(CheckNotNegative("counts", count));
+    gather.counts.push_back(count);
+  }
+  return OpAttributes(std::move(gather));
+}
+
 // --- The table ---
 
 struct Row {
@@ -346,6 +396,8 @@ constexpr std::array<Row, std::variant_size_v<OpAttributes>> kRows = {{
     {kReceive, TakeReceive},
     {kSampleCandidates, TakeSampleCandidates},
     {kGetRows, TakeGetRows},
+    {kAllReduce, TakeAllReduce},
+    {kAllGather, TakeAllGather},
 }};
 
 constexpr bool RowsAreComplete() {

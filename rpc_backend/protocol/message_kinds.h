@@ -7,6 +7,7 @@
 //   kCancel  as the request        0                nothing
 //   kEdge    steps of the session  edge of the plan the tensor, packed
 //   kProbe   0                     anything         common/transport/link_probe.h
+//   kCollective steps of the session (collective, ranks) a range of values, as they travel
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ enum class MessageKind : uint32_t {
   kCancel = 2,
   kEdge = 3,
   kProbe = 4,
+  kCollective = 5,
 };
 
 }  // namespace weft

@@ -164,6 +164,9 @@ constexpr ValueRule kValueRules[] = {
 };
 
 constexpr ListRule kListRules[] = {
+    {"AllGatherAttributes", "counts", kMaxRanks},
+    {"AllGatherAttributes", "ne", 4},
+    {"Communicator", "ranks", kMaxRanks},
     {"ComputeCommand", "nodes", &P::nodes},
     {"ConnectPeersRequest", "peers", &L::peers},
     {"DeviceInfo", "quarantined", &L::quarantined},
@@ -183,6 +186,7 @@ constexpr ListRule kListRules[] = {
     {"Node", "sources", kMaxSources},
     {"OpenEpochRequest", "expected", &L::peers},
     {"PermuteAttributes", "axes", 4},
+    {"Program", "communicators", &P::communicators},
     {"Program", "devices", &P::devices},
     {"Program", "outputs", &P::outputs},
     {"Program", "places", &P::nodes},

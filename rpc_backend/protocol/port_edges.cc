@@ -1,46 +1,54 @@
 #include "rpc_backend/protocol/port_edges.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/program/program_limits.h"
-#include "rpc_backend/protocol/message_kinds.h"
 
 namespace weft {
 namespace {
 
-constexpr uint32_t kKind = static_cast<uint32_t>(MessageKind::kEdge);
+constexpr uint32_t kCollectiveKind = static_cast<uint32_t>(MessageKind::kCollective);
 
-absl::Status InContext(int64_t step, int32_t edge, const absl::Status& status) {
+}  // namespace
+
+// A collective names its ranks itself.
+absl::Status PortEdges::InContext(int64_t step, int32_t edge, const absl::Status& status) const {
+  if (kind_ == kCollectiveKind) return status;
   return absl::Status(status.code(),
                       absl::StrCat("hand-off ", edge, " of step ", step, ": ", status.message()));
 }
 
-}  // namespace
-
 absl::Status PortEdges::Send(int64_t step, int32_t edge, int32_t peer,
                              absl::Span<const uint8_t> bytes) {
-  const MessageHeader header{.epoch = epoch_, .kind = kKind, .step = step, .id = edge};
+  const MessageHeader header{.epoch = epoch_, .kind = kind_, .step = step, .id = edge};
   const absl::Status status = SendBytes(port_, peer, header, bytes);
   if (status.ok()) return status;
   const bool full = absl::IsDeadlineExceeded(status);
   return InContext(step, edge, full ? absl::ResourceExhaustedError(status.message()) : status);
 }
 
-absl::Status PortEdges::Receive(int64_t step, int32_t edge, int32_t peer, absl::Span<uint8_t> bytes,
-                                Clock::TimePoint deadline, const std::atomic<bool>& stop) {
+absl::Status PortEdges::Take(int64_t step, int32_t edge, int32_t peer, int64_t bytes,
+                             TakeBytes take, Clock::TimePoint deadline,
+                             const std::atomic<bool>& stop) {
   receives_ = true;
-  const MessageFilter filter{.kinds = KindBit(kKind), .peer = peer, .step = step, .id = edge};
-  const absl::StatusOr<Message> message = port_.Receive(filter, deadline, &stop);
+  // A rank whose partner waits for a lost one would wait in vain.
+  const MessageFilter filter{.kinds = KindBit(kind_),
+                             .peer = peer,
+                             .step = step,
+                             .id = edge,
+                             .ends_with_any_peer = kind_ == kCollectiveKind};
+  absl::StatusOr<Message> message = port_.Receive(filter, deadline, &stop);
   if (!message.ok()) return InContext(step, edge, message.status());
-  if (message->payload.size() != bytes.size()) {
+  if (static_cast<int64_t>(message->payload.size()) != bytes) {
     return InContext(
         step, edge,
         absl::DataLossError(absl::StrCat("peer ", peer, " sent ", message->payload.size(),
-                                         " bytes instead of ", bytes.size())));
+                                         " bytes instead of ", bytes)));
   }
-  if (!bytes.empty()) std::memcpy(bytes.data(), message->payload.data(), bytes.size());
+  take(message->payload);
+  port_.Recycle(std::move(message->payload));
   return absl::OkStatus();
 }
 
@@ -55,7 +63,7 @@ void PortEdges::Retire(int64_t step) {
     retired_ = std::max(retired_, step);
   }
   for (int64_t over = first; over <= step; ++over) {
-    const MessageFilter filter{.kinds = KindBit(kKind), .step = over};
+    const MessageFilter filter{.kinds = KindBit(kind_), .step = over};
     while (port_.Receive(filter, clock_.Now()).ok()) {
     }
   }

@@ -165,6 +165,27 @@ absl::StatusOr<Command> Take(const proto::ReceiveCommand& message) {
   return Command(receive);
 }
 
+void Put(const CollectiveCommand& collective, proto::Command& message) {
+  proto::CollectiveCommand& inner = *message.mutable_collective();
+  inner.set_node(Index(collective.node));
+  Put(collective.source, *inner.mutable_source());
+  Put(collective.destination, *inner.mutable_destination());
+  inner.set_bytes(collective.bytes);
+  inner.set_algorithm(static_cast<uint32_t>(collective.algorithm));
+}
+absl::StatusOr<Command> Take(const proto::CollectiveCommand& message) {
+  CollectiveCommand collective;
+  RETURN_IF_ERROR(CheckNotNegative("node", message.node()));
+  collective.node = NodeId{message.node()};
+  ASSIGN_OR_RETURN(collective.source, Take("source", message.source()));
+  ASSIGN_OR_RETURN(collective.destination, Take("destination", message.destination()));
+  RETURN_IF_ERROR(CheckNotNegative("bytes", message.bytes()));
+  collective.bytes = message.bytes();
+  RETURN_IF_ERROR(CheckField("algorithm", message.algorithm(), 0, kCollectiveAlgorithmCount - 1));
+  collective.algorithm = static_cast<CollectiveAlgorithm>(message.algorithm());
+  return Command(collective);
+}
+
 void Put(const RecordCommand& record, proto::Command& message) {
   message.mutable_record()->set_event(record.event);
 }
@@ -191,6 +212,8 @@ absl::StatusOr<Command> TakeCommand(const proto::Command& message) {
       return Take(message.send());
     case proto::Command::kReceive:
       return Take(message.receive());
+    case proto::Command::kCollective:
+      return Take(message.collective());
     case proto::Command::kRecord:
       return TakeEvent<RecordCommand>(message.record());
     case proto::Command::kWait:
@@ -211,6 +234,28 @@ absl::StatusOr<Stream> TakeStream(const proto::Stream& message, const WireLimits
     stream.commands.push_back(*std::move(command));
   }
   return stream;
+}
+
+absl::StatusOr<ProgramCommunicator> TakeCommunicator(const proto::Communicator& message,
+                                                     const ProgramLimits& limits) {
+  ProgramCommunicator communicator;
+  RETURN_IF_ERROR(CheckField("ranks", message.ranks_size(), 1, kMaxRanks));
+  for (const proto::CommunicatorRank& rank : message.ranks()) {
+    RETURN_IF_ERROR(CheckField("process", rank.process(), 0, limits.peers));
+    RETURN_IF_ERROR(CheckField("device", rank.device(), 0, limits.devices));
+    RETURN_IF_ERROR(CheckNotNegative("host", rank.host()));
+    communicator.ranks.push_back({rank.process() - 1, rank.device() - 1, rank.host()});
+  }
+  return communicator;
+}
+
+void Put(const ProgramCommunicator& communicator, proto::Communicator& message) {
+  for (const CommunicatorRank& rank : communicator.ranks) {
+    proto::CommunicatorRank& inner = *message.add_ranks();
+    inner.set_process(rank.process + 1);
+    inner.set_device(rank.device + 1);
+    inner.set_host(rank.host);
+  }
 }
 
 // --- Lists ---
@@ -237,6 +282,7 @@ absl::Status CheckCounts(const proto::Program& message, const ProgramLimits& lim
   RETURN_IF_ERROR(count("places", message.places_size(), limits.nodes));
   RETURN_IF_ERROR(count("streams", message.streams_size(), limits.devices));
   RETURN_IF_ERROR(count("outputs", message.outputs_size(), limits.outputs));
+  RETURN_IF_ERROR(count("communicators", message.communicators_size(), limits.communicators));
   int64_t commands = 0;
   for (const proto::Stream& stream : message.streams()) commands += stream.commands_size();
   RETURN_IF_ERROR(count("commands", commands, limits.commands));
@@ -256,6 +302,9 @@ absl::StatusOr<Program> DecodeProgramMessage(const proto::Program& message,
                            [](const auto& place) { return Take("place", place); }));
   RETURN_IF_ERROR(TakeList("stream", message.streams(), program.streams,
                            [&](const auto& stream) { return TakeStream(stream, limits); }));
+  RETURN_IF_ERROR(TakeList(
+      "communicator", message.communicators(), program.communicators,
+      [&](const auto& communicator) { return TakeCommunicator(communicator, limits.program); }));
   for (const int32_t node : message.outputs()) {
     RETURN_IF_ERROR(CheckNotNegative("outputs", node));
     program.outputs.push_back({NodeId{node}});
@@ -292,6 +341,9 @@ std::string EncodeProgram(const Program& program) {
     }
   }
   for (const ProgramOutput& output : program.outputs) message.add_outputs(Index(output.node));
+  for (const ProgramCommunicator& communicator : program.communicators) {
+    Put(communicator, *message.add_communicators());
+  }
   message.set_event_count(program.event_count);
   message.set_copies(program.copies);
   return message.SerializeAsString();

@@ -20,6 +20,7 @@ class Compiler {
     program_.graph = graph;
     program_.devices = machine.devices;
     program_.copies = machine.overlap ? kMaxStepsInFlight : 1;
+    program_.communicators = machine.communicators;
     for (int32_t d = 0; d < static_cast<int32_t>(machine.devices.size()); ++d) {
       program_.streams.push_back({d, {}});
       arena_of_.push_back(static_cast<int32_t>(program_.slots.size()));
@@ -106,6 +107,13 @@ class Compiler {
       if (!IsMessage(id)) WaitFor(source, device);
     }
     std::vector<Command>& commands = CommandsOf(device);
+    if (IsCollective(node.op)) {
+      const SlotPlace source =
+          node.sources.empty() ? SlotPlace{} : program_.places[Index(node.sources[0])];
+      commands.emplace_back(CollectiveCommand{id, source, program_.places[Index(id)],
+                                              *ByteExtent(graph_.layout(id)), machine_.algorithm});
+      return;
+    }
     const NodeId first = node.sources.empty() ? id : node.sources[0];
     if (!Reaches(device, first)) {
       WEFT_CHECK(node.op == Op::kCopy);

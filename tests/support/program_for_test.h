@@ -24,6 +24,9 @@ struct MachineForTest {
   // What is copied between memories, but weights, becomes messages of the process to itself: it is
   // process 0.
   bool edges = false;
+  // Collectives run where their node does.
+  std::vector<ProgramCommunicator> communicators;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::kRecursiveDoubling;
 };
 // So many devices, each with memory of its own that no other reaches.
 MachineForTest SeparateMachine(int32_t device_count);

@@ -66,27 +66,30 @@ WorkerDevice SampleDevice() {
 }  // namespace
 
 std::vector<OpAttributes> SampleAttributes() {
-  std::vector<OpAttributes> samples = {NoAttributes{},
-                                       LeafAttributes{LeafKind::kPageTable, 3},
-                                       ViewAttributes{{5, 4, 3, 2}, {4, 20, 80, 240}, 16},
-                                       ReshapeAttributes{{2, 3, 4, 5}},
-                                       PermuteAttributes{{3, 2, 1, 0}},
-                                       CopyAttributes{DType::kQ4_K},
-                                       RepeatAttributes{{6, 7, 8, 9}},
-                                       AxisAttributes{2},
-                                       PadAttributes{{1, 2, 3, 4}},
-                                       FillAttributes{{4, 3, 2, 1}, 0.75f},
-                                       ScaleAttributes{2.5f, -1.5f},
-                                       ClampAttributes{-3, 3},
-                                       NormAttributes{1e-6f},
-                                       SoftMaxAttributes{0.5f},
-                                       TopKAttributes{8},
-                                       SampleRope(),
-                                       SampleAttention(),
-                                       TriangleAttributes{false, false},
-                                       ReceiveAttributes{DType::kBF16, {7, 5, 3, 1}},
-                                       SampleCandidatesAttributes{64, 32000},
-                                       GetRowsAttributes{1000, true}};
+  std::vector<OpAttributes> samples = {
+      NoAttributes{},
+      LeafAttributes{LeafKind::kPageTable, 3},
+      ViewAttributes{{5, 4, 3, 2}, {4, 20, 80, 240}, 16},
+      ReshapeAttributes{{2, 3, 4, 5}},
+      PermuteAttributes{{3, 2, 1, 0}},
+      CopyAttributes{DType::kQ4_K},
+      RepeatAttributes{{6, 7, 8, 9}},
+      AxisAttributes{2},
+      PadAttributes{{1, 2, 3, 4}},
+      FillAttributes{{4, 3, 2, 1}, 0.75f},
+      ScaleAttributes{2.5f, -1.5f},
+      ClampAttributes{-3, 3},
+      NormAttributes{1e-6f},
+      SoftMaxAttributes{0.5f},
+      TopKAttributes{8},
+      SampleRope(),
+      SampleAttention(),
+      TriangleAttributes{false, false},
+      ReceiveAttributes{DType::kBF16, {7, 5, 3, 1}},
+      SampleCandidatesAttributes{64, 32000},
+      GetRowsAttributes{1000, true},
+      AllReduceAttributes{{5, 2}, DType::kBF16},
+      AllGatherAttributes{{6, 1}, DType::kQ8_0, DType::kI32, 3, {9, 8, 7, 6}, {5, 0, 1}}};
   for (int i = 0; i < kUnaryKindCount; ++i) {
     samples.push_back(UnaryAttributes{static_cast<UnaryKind>(i)});
   }
@@ -104,7 +107,8 @@ std::vector<Command> SampleCommands() {
           RecordCommand{1},
           WaitCommand{2},
           SendCommand{NodeId{14}, {4, 384}, 512, 6, 2},
-          ReceiveCommand{NodeId{15}, {5, 448}, 640, 7, 3}};
+          ReceiveCommand{NodeId{15}, {5, 448}, 640, 7, 3},
+          CollectiveCommand{NodeId{16}, {5, 512}, {4, 576}, 704, CollectiveAlgorithm::kByParts}};
 }
 
 Graph SampleGraph() {
@@ -145,6 +149,7 @@ Program SampleProgram() {
   for (int32_t i = 0; i < program.graph.size(); ++i) program.places.push_back({i % 7 - 1, 64 * i});
   program.streams = {{1, SampleCommands()}, {0, {RecordCommand{0}}}};
   program.outputs = {{NodeId{9}}, {NodeId{14}}};
+  program.communicators = {{{{-1, 0, 1}, {4, -1, 2}}}, {{{3, -1, 5}}}};
   program.event_count = 3;
   program.copies = kMaxStepsInFlight;
   return program;

@@ -32,10 +32,13 @@ absl::StatusOr<std::unique_ptr<Epoch>> Epoch::Open(absl::Span<Device* const> dev
   ASSIGN_OR_RETURN(epoch->port_, transport.NewPort(port));
   for (const PortPeer& peer : options.expected) RETURN_IF_ERROR(epoch->port_->Expect(peer));
   epoch->edges_ = std::make_unique<PortEdges>(*epoch->port_, options.epoch);
+  epoch->collectives_ =
+      std::make_unique<PortEdges>(*epoch->port_, options.epoch, MessageKind::kCollective);
   LocalProgramHostOptions host;
   host.devices.assign(devices.begin(), devices.end());
   host.logger = &logger;
   host.edges = epoch->edges_.get();
+  host.collectives = epoch->collectives_.get();
   host.on_finished = [raw = epoch.get()](int64_t step) { raw->Reply(step); };
   ASSIGN_OR_RETURN(epoch->host_, LocalProgramHost::Create(std::move(host)));
   ASSIGN_OR_RETURN(epoch->thread_, StartThread([raw = epoch.get()] { raw->Run(); }));
@@ -67,6 +70,7 @@ void Epoch::Run() {
   MessageFilter filter;
   filter.kinds = KindBit(kExecuteKind) | KindBit(kCancelKind);
   filter.peer = options_.coordinator_number;
+  filter.patient = true;
   while (!stop_.load()) {
     absl::StatusOr<Message> message = port_->Receive(filter, Clock::TimePoint::max(), &stop_);
     if (!message.ok()) {
@@ -145,6 +149,8 @@ void Epoch::Send(int64_t step, const std::vector<uint8_t>& reply) {
   const MessageHeader header{options_.epoch, kReplyKind, step, 0};
   const absl::Status sent = SendBytes(*port_, options_.coordinator_number, header, reply);
   if (!sent.ok()) port_->Abort(sent);
+  // The thread that waits for the next step shall look for it from now on.
+  port_->Wake();
 }
 
 }  // namespace weft

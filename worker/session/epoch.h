@@ -79,6 +79,7 @@ class Epoch {
   const SystemClock clock_;
   std::unique_ptr<MessagePort> port_;
   std::unique_ptr<EdgePort> edges_;
+  std::unique_ptr<EdgePort> collectives_;
   std::unique_ptr<LocalProgramHost> host_;
   std::atomic<bool> stop_ = false;
   std::thread thread_;

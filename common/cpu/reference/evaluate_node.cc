@@ -57,6 +57,8 @@ constexpr std::array<Row, kOpCount> kEvaluators = {{
     {Op::kSsmConv, SsmConv},
     {Op::kGatedDeltaNet, GatedDeltaNet},
     {Op::kReceive, nullptr},
+    {Op::kAllReduce, nullptr},
+    {Op::kAllGather, nullptr},
 }};
 
 constexpr bool RowsMatchEnum() {

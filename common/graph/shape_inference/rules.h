@@ -79,6 +79,10 @@ Result SsmConv(const OpAttributes& attributes, Sources sources);
 Result GatedDeltaNet(const OpAttributes& attributes, Sources sources);
 OpCost AttentionCost(const OpAttributes& attributes, Sources sources, const TensorLayout& result);
 
+// --- collective.cc ---
+Result AllReduce(const OpAttributes& attributes, Sources sources);
+Result AllGather(const OpAttributes& attributes, Sources sources);
+
 // Reads all sources once, writes the result once, one operation per element.
 OpCost StreamCost(const OpAttributes& attributes, Sources sources, const TensorLayout& result);
 // Reads as much as it writes (get_rows, set_rows, kv_store).

@@ -30,6 +30,8 @@ constexpr int kWaitsWithoutPolling = 256;
 // they can go on; and otherwise only as a guard.
 constexpr milliseconds kSleepWhileSending{1};
 constexpr milliseconds kSleep{200};
+// How long a patient waiter leaves the driving to others that came meanwhile.
+constexpr milliseconds kStandAside{2};
 // How long the end of a port waits for the last messages to leave.
 constexpr milliseconds kFlushTime{50};
 
@@ -88,32 +90,60 @@ UcxPort::~UcxPort() {
 
 bool UcxPort::Await(Inbox::Waiter& waiter, Clock::TimePoint deadline,
                     absl::FunctionRef<bool()> done) {
+  const bool patient = waiter.filter.patient;
+  int64_t visits = visits_;
+  if (!patient) ++visits_;
   inbox_.Enter(waiter);
   FetchWanted();
   bool finished = done();
   bool in_time = true;
   while (!finished && in_time) {
-    if (driving_) {
-      in_time = waiter.changed.WaitUntil(mutex_, deadline);
+    if (!driving_ || (!patient && patient_drives_ && driver_sleeps())) {
+      if (patient && visits != visits_ && !recalled_) {
+        in_time = StandAside(waiter, visits, deadline);
+      } else {
+        TakeTurn(patient, deadline, done);
+        in_time = clock_.Now() < deadline;
+      }
+    } else if (patient) {
+      in_time = StandAside(waiter, visits, deadline);
     } else {
-      driving_ = true;
-      Drive(deadline, done);
-      driving_ = false;
-      in_time = clock_.Now() < deadline;
+      in_time = waiter.changed.WaitUntil(mutex_, deadline);
     }
     finished = done();
   }
   inbox_.Leave(waiter);
   FetchWanted();
-  if (!driving_) inbox_.WakeAnother(nullptr);
+  if (!driving_) {
+    // With messages on their way out somebody has to look after them.
+    for (const UcxWorker* worker : workers_) recalled_ = recalled_ || worker->sends_pending() > 0;
+    inbox_.WakeAnother(nullptr, /*patient_too=*/recalled_);
+  }
   return finished;
 }
 
-void UcxPort::Drive(Clock::TimePoint deadline, absl::FunctionRef<bool()> done) {
+bool UcxPort::StandAside(Inbox::Waiter& waiter, int64_t& visits, Clock::TimePoint deadline) {
+  visits = visits_;
+  const Clock::TimePoint look = clock_.Now() + kStandAside;
+  if (waiter.changed.WaitUntil(mutex_, std::min(look, deadline))) return true;
+  return clock_.Now() < deadline;
+}
+
+void UcxPort::TakeTurn(bool patient, Clock::TimePoint deadline, absl::FunctionRef<bool()> done) {
+  const uint64_t turn = ++turn_;
+  driving_ = true;
+  patient_drives_ = patient;
+  if (patient) recalled_ = false;
+  Drive(turn, patient, deadline, done);
+  if (turn == turn_) driving_ = false;
+}
+
+void UcxPort::Drive(uint64_t turn, bool patient, Clock::TimePoint deadline,
+                    absl::FunctionRef<bool()> done) {
   Clock::TimePoint start = clock_.Now();
-  bool polls = waits_without_polling_ == 0;
-  if (!polls) --waits_without_polling_;
-  while (true) {
+  bool polls = !patient && waits_without_polling_ == 0;
+  if (!patient && !polls) --waits_without_polling_;
+  while (turn == turn_) {
     const bool any = ProgressWorkers();
     if (done()) return;
     const Clock::TimePoint now = clock_.Now();
@@ -137,12 +167,12 @@ void UcxPort::Drive(Clock::TimePoint deadline, absl::FunctionRef<bool()> done) {
       continue;
     }
     if (done()) return;
-    Sleep(deadline);
+    Sleep(turn, deadline);
     start = clock_.Now();
   }
 }
 
-void UcxPort::Sleep(Clock::TimePoint deadline) {
+void UcxPort::Sleep(uint64_t turn, Clock::TimePoint deadline) {
   std::vector<pollfd> descriptors = {{.fd = wake_descriptor_, .events = POLLIN, .revents = 0}};
   bool sending = false;
   for (const UcxWorker* worker : workers_) {
@@ -154,12 +184,15 @@ void UcxPort::Sleep(Clock::TimePoint deadline) {
   const int64_t nanoseconds = std::clamp<int64_t>(left.count(), 0, longest.count());
   const timespec timeout = {.tv_sec = nanoseconds / 1000000000,
                             .tv_nsec = nanoseconds % 1000000000};
-  asleep_ = true;
+  sleeping_turn_ = turn;
+  ++sleepers_;
   mutex_.Unlock();
   (void)ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr);
   mutex_.Lock();
-  asleep_ = false;
-  if ((descriptors[0].revents & POLLIN) != 0) {
+  --sleepers_;
+  if (sleeping_turn_ == turn) sleeping_turn_ = 0;
+  // Whose turn is over leaves the event to the one who drives now.
+  if (turn == turn_ && (descriptors[0].revents & POLLIN) != 0) {
     uint64_t ignored = 0;
     (void)!read(wake_descriptor_, &ignored, sizeof ignored);
   }
@@ -187,7 +220,11 @@ void UcxPort::FetchWanted() {
 }
 
 void UcxPort::WakeDriver() {
-  if (!asleep_) return;
+  if (driver_sleeps()) WakeSleepers();
+}
+
+void UcxPort::WakeSleepers() {
+  if (sleepers_ == 0) return;
   const uint64_t one = 1;
   (void)!write(wake_descriptor_, &one, sizeof one);
 }
@@ -207,14 +244,15 @@ void UcxPort::Progress() {
 
 void UcxPort::Wake() {
   MutexLock lock(mutex_);
+  recalled_ = true;
   inbox_.WakeAll();
-  WakeDriver();
+  WakeSleepers();
 }
 
 void UcxPort::Abort(absl::Status reason) {
   MutexLock lock(mutex_);
   inbox_.Abort(std::move(reason));
-  WakeDriver();
+  WakeSleepers();
 }
 
 // --- messages ----------------------------------------------------------------------------------

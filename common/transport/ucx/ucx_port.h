@@ -4,6 +4,11 @@
 // progress for at most 50 us, yielding the processor, and then sleeps on their event descriptors.
 // The others sleep on condition variables, and one takes over when the driver leaves. The mutex is
 // free while the driver yields or sleeps, so senders come in at any time.
+//
+// A patient waiter (MessageFilter::patient) that drives is asleep, and whoever else comes takes the
+// driving from it without waking it: so a thread that exchanges messages with its partners does not
+// pay for one that waits for the next step. The patient one takes it back when nobody has come for
+// a few milliseconds, or when it is woken.
 #pragma once
 
 #include <map>
@@ -76,15 +81,27 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
   // Waits until `done`, which is asked with the mutex held. False if the deadline came first.
   bool Await(Inbox::Waiter& waiter, Clock::TimePoint deadline, absl::FunctionRef<bool()> done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Drive(Clock::TimePoint deadline, absl::FunctionRef<bool()> done)
+  // Takes the driving and gives it up again, unless somebody takes it from this thread meanwhile.
+  void TakeTurn(bool patient, Clock::TimePoint deadline, absl::FunctionRef<bool()> done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Sleep(Clock::TimePoint deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns when done, at the deadline, or when `turn` is over.
+  void Drive(uint64_t turn, bool patient, Clock::TimePoint deadline, absl::FunctionRef<bool()> done)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Sleep(uint64_t turn, Clock::TimePoint deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What a patient waiter does while others drive. False at the deadline.
+  bool StandAside(Inbox::Waiter& waiter, int64_t& visits, Clock::TimePoint deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool driver_sleeps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return driving_ && sleeping_turn_ == turn_;
+  }
   bool ProgressWorkers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool ArmWorkers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FetchWanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After something was handed to UCX: whoever drives must look, or this thread does.
   void Nudge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeDriver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Also those whose turn was taken from them in their sleep.
+  void WakeSleepers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Admits(const Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The other side, which connected, has heard the welcome.
   void Confirmed(UcxConnection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -117,7 +134,12 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
   std::map<int32_t, Link> links_ ABSL_GUARDED_BY(mutex_);
   bool driving_ ABSL_GUARDED_BY(mutex_) = false;
   int waits_without_polling_ ABSL_GUARDED_BY(mutex_) = 0;  // see kCrowdedYield
-  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;            // the driver, on the descriptors
+  uint64_t turn_ ABSL_GUARDED_BY(mutex_) = 0;              // of the last driver, counted
+  uint64_t sleeping_turn_ ABSL_GUARDED_BY(mutex_) = 0;  // who sleeps on the descriptors; 0: nobody
+  int sleepers_ ABSL_GUARDED_BY(mutex_) = 0;            // on the descriptors
+  bool patient_drives_ ABSL_GUARDED_BY(mutex_) = false;
+  bool recalled_ ABSL_GUARDED_BY(mutex_) = false;  // a patient waiter shall take the driving back
+  int64_t visits_ ABSL_GUARDED_BY(mutex_) = 0;     // waits that were not patient
   int64_t send_waiters_ ABSL_GUARDED_BY(mutex_) = 0;
   // Pointers are set once in Start; what they point to is guarded by the mutex. Last, so that they
   // end first.

@@ -28,6 +28,7 @@ class Cutter {
         Open(i);
       }
       for (Replica& replica : missing_) Add(replica);
+      last_op_ = graph.node(NodeId{i}).op;
     }
     if (!plan_.splits.empty()) plan_.splits.back().end = graph.size();
     return absl::OkStatus();
@@ -86,6 +87,9 @@ class Cutter {
   bool MustCut(NodeId id) const {
     const Split& split = plan_.splits.back();
     if (plan_.assignments[Index(id)].device != split.device) return true;
+    // A collective is a split of its own: what came before is then known to others before this
+    // waits for them, and what follows copies nothing before that.
+    if (IsCollective(context_.graph().node(id).op) || IsCollective(last_op_)) return true;
     int64_t staged = 0;
     for (const Replica& replica : missing_) {
       if (replica.kind == ReplicaKind::kExperts && ProducedHere(replica.ids)) return true;
@@ -129,6 +133,7 @@ class Cutter {
   absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t>
       index_;  // the latest replica in a memory
   std::vector<Replica> missing_;
+  Op last_op_ = Op::kLeaf;    // executed before
   int64_t staged_bytes_ = 0;  // weights copied for the open split
 };
 

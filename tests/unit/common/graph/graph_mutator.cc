@@ -100,6 +100,21 @@ class AttributeMutator {
   }
   void operator()(TriangleAttributes& a) { a.lower = !a.lower; }
   void operator()(ReceiveAttributes& a) { Coin() ? Enumerator(a.dtype) : One(a.ne); }
+  void operator()(AllReduceAttributes& a) { Coin() ? Key(a.key) : Enumerator(a.wire); }
+  void operator()(AllGatherAttributes& a) {
+    switch (random_.Between(0, 4)) {
+      case 0:
+        return Key(a.key);
+      case 1:
+        return Enumerator(Coin() ? a.wire : a.dtype);
+      case 2:
+        return Integer(a.axis);
+      case 3:
+        return One(a.ne);
+      default:
+        a.counts.push_back(HostileInteger(random_));
+    }
+  }
 
  private:
   bool Coin() { return random_.Between(0, 1) == 1; }
@@ -112,6 +127,7 @@ class AttributeMutator {
   void Enumerator(T& value) {
     value = static_cast<T>(Coin() ? random_.Between(0, 255) : random_.Between(0, 6));
   }
+  void Key(CollectiveKey& key) { Integer(Coin() ? key.id : key.communicator); }
   template <typename T>
   void One(std::array<T, 4>& values) {
     Integer(values[random_.Between(0, 3)]);
@@ -142,7 +158,7 @@ std::string MutateGraph(Random& random, Graph& graph) {
   const std::string where = NodeText(graph, id);
   switch (random.Between(0, 6)) {
     case 0:
-      node.op = static_cast<Op>(random.Between(0, 45));
+      node.op = static_cast<Op>(random.Between(0, 47));
       return absl::StrCat(where, ": op");
     case 1:
     case 2:

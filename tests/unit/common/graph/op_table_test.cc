@@ -57,9 +57,10 @@ TEST(OpTable, EveryOp_RefusesWrongArityAndAttributes) {
   }
 }
 
-TEST(OpTable, RunsOnDevice_LeavesOutLeafsViewsAndReceive) {
+TEST(OpTable, RunsOnDevice_LeavesOutLeafsViewsAndWhatCommandsDo) {
   for (const OpInfo& info : AllOps()) {
-    const bool other = info.op == Op::kLeaf || info.is_view || info.op == Op::kReceive;
+    const bool other =
+        info.op == Op::kLeaf || info.is_view || info.op == Op::kReceive || IsCollective(info.op);
     EXPECT_EQ(RunsOnDevice(info.op), !other) << info.name;
   }
 }

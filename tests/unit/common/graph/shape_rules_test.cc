@@ -1,5 +1,6 @@
 // Every shape rule, with legal operands and with each way to be illegal.
 #include <limits>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "tests/unit/common/graph/shape_rules_check.h"
@@ -10,6 +11,11 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kHuge = int64_t{1} << 62;
+
+AllGatherAttributes Gather(DType dtype, int32_t axis, const Extents& ne,
+                           std::vector<int64_t> counts) {
+  return {{0, 0}, dtype, dtype, axis, ne, std::move(counts)};
+}
 
 TEST(ShapeRules, Views) {
   const auto view = [](Extents ne, Extents nb, int64_t offset) {
@@ -74,6 +80,33 @@ TEST(ShapeRules, Movement) {
       {Op::kReceive, ReceiveAttributes{DType::kF32, {2, -2, 1, 1}}, {}, "negative extent"},
       {Op::kReceive, ReceiveAttributes{DType::kF32, {kHuge, kHuge, 1, 1}}, {}, "too many"},
       {Op::kReceive, ReceiveAttributes{static_cast<DType>(200), {1, 1, 1, 1}}, {}, "unknown type"},
+      {Op::kAllReduce, AllReduceAttributes{{0, 0}, DType::kF32}, {F32(5, 2)}, "F32 [5, 2]"},
+      {Op::kAllReduce, AllReduceAttributes{{0, 0}, DType::kQ8_0}, {F32(5, 2)}, "F32 [5, 2]"},
+      {Op::kAllReduce, AllReduceAttributes{{0, 0}, DType::kF16}, {F32(5)}, "cannot travel as F16"},
+      {Op::kAllReduce,
+       AllReduceAttributes{{0, 0}, static_cast<DType>(200)},
+       {F32(5)},
+       "an unknown type"},
+      {Op::kAllReduce, AllReduceAttributes{{0, 0}, DType::kF32}, {I32(5)}, "want F32"},
+      {Op::kAllReduce, AllReduceAttributes{{0, 0}, DType::kF32}, {Transposed(4, 2)}, "not packed"},
+      {Op::kAllReduce, AllReduceAttributes{{8192, 0}, DType::kF32}, {F32(5)}, "collective 8192"},
+      {Op::kAllReduce, AllReduceAttributes{{-1, 0}, DType::kF32}, {F32(5)}, "collective -1"},
+      {Op::kAllReduce, AllReduceAttributes{{0, -1}, DType::kF32}, {F32(5)}, "communicator -1"},
+      {Op::kAllGather, Gather(DType::kF32, 0, {5, 2, 1, 1}, {2, 0, 3}), {F32(3, 2)}, "F32 [5, 2]"},
+      {Op::kAllGather, Gather(DType::kF32, 0, {5, 2, 1, 1}, {2, 0, 3}), {}, "F32 [5, 2]"},
+      {Op::kAllGather, Gather(DType::kI32, 1, {5, 2, 1, 1}, {2, 0}), {I32(5, 2)}, "I32 [5, 2]"},
+      {Op::kAllGather, Gather(DType::kI32, 1, {5, 2, 1, 1}, {2, 0}), {F32(5, 2)}, "want I32"},
+      {Op::kAllGather, Gather(DType::kF32, 0, {5, 2, 1, 1}, {2, 0, 3}), {F32(4, 2)}, "no part"},
+      {Op::kAllGather, Gather(DType::kF32, 0, {5, 2, 1, 1}, {2, 2}), {}, "parts of 4 together"},
+      {Op::kAllGather, Gather(DType::kF32, 0, {5, 2, 1, 1}, {6, -1}), {}, "a part of -1"},
+      {Op::kAllGather, Gather(DType::kF32, 0, {5, 2, 1, 1}, {kHuge, kHuge}), {}, "a part of"},
+      {Op::kAllGather, Gather(DType::kF32, 0, {5, 2, 1, 1}, {}), {}, "parts of 0 ranks"},
+      {Op::kAllGather, Gather(DType::kF32, 4, {5, 2, 1, 1}, {5}), {}, "axis 4"},
+      {Op::kAllGather, Gather(DType::kF16, 0, {5, 2, 1, 1}, {5}), {}, "only F32 and I32"},
+      {Op::kAllGather,
+       Gather(DType::kF32, 0, {257, 1, 1, 1}, std::vector<int64_t>(257, 1)),
+       {},
+       "parts of 257 ranks"},
       {Op::kDiag, {}, {F32(3, 1, 2)}, "F32 [3, 3, 2]"},
       {Op::kDiag, {}, {F32(3, 2)}, "not a vector"},
       {Op::kTri, TriangleAttributes{}, {F32(3, 3)}, "F32 [3, 3]"},

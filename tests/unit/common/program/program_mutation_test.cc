@@ -7,6 +7,7 @@
 #include "tests/support/random_graph.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_seed.h"
+#include "tests/unit/common/program/collective_program.h"
 #include "tests/unit/common/program/program_fixture.h"
 
 namespace weft {
@@ -30,6 +31,9 @@ class ProgramMutator {
         Integer(Pick(program_.streams).device);
         return;
       case 5:
+        if (!program_.communicators.empty() && Coin()) {
+          return MutateRank(Pick(Pick(program_.communicators).ranks));
+        }
         return MutateDevice(Pick(program_.devices).memories);
       case 6:
         program_.copies = program_.copies == 1 ? kMaxStepsInFlight : 1;
@@ -132,6 +136,20 @@ class ProgramMutator {
     experts.node = AnyNode();
   }
   void MutateCommand(ObserveCommand& observe) { observe.node = AnyNode(); }
+  void MutateRank(CommunicatorRank& rank) {
+    if (Coin()) return Integer(rank.host);
+    rank.process = static_cast<int32_t>(random_.Between(-1, 4));
+    rank.device = static_cast<int32_t>(random_.Between(-1, 3));
+  }
+  void MutateCommand(CollectiveCommand& collective) {
+    if (Coin()) return MutatePlace(Coin() ? collective.source : collective.destination);
+    if (Coin()) return Integer(collective.bytes);
+    if (Coin()) {
+      collective.algorithm = static_cast<CollectiveAlgorithm>(random_.Between(0, 4));
+      return;
+    }
+    collective.node = AnyNode();
+  }
   void MutateCommand(SendCommand& send) { MutateEdge(send, send.source); }
   void MutateCommand(ReceiveCommand& receive) { MutateEdge(receive, receive.destination); }
   template <typename EdgeCommand>
@@ -170,6 +188,8 @@ void RunSafely(const Program& program, const std::vector<std::unique_ptr<FakeDev
   options.observer = [](int64_t, int32_t, absl::Span<const uint8_t>) { return true; };
   LoopbackEdges edges({.processes = 3});
   options.edges = &edges.port(0);
+  LoopbackEdges collectives({.processes = 3});
+  options.collectives = &collectives.port(0);
   ASSERT_OK_AND_ASSIGN(const auto host, LocalProgramHost::Create(std::move(options)));
   ASSERT_OK_AND_ASSIGN(const ProgramId id, host->Install(program));
   const absl::StatusOr<InstanceId> instance = host->Instantiate(id, bound.bindings);
@@ -229,6 +249,25 @@ TEST(ProgramMutation, AnyChange_IsRefusedOrRunsSafely) { CheckKind(Kind::kSepara
 TEST(ProgramMutation, AnyChangeInSharedMemory_IsRefusedOrRunsSafely) { CheckKind(Kind::kSharing); }
 TEST(ProgramMutation, AnyChangeOfOverlappingSteps_IsRefusedOrRunsSafely) {
   CheckKind(Kind::kOverlapping);
+}
+
+TEST(ProgramMutation, AnyChangeOfCollectives_IsRefusedOrRunsSafely) {
+  const uint64_t seed = TestSeed(1);
+  RankedProgramOptions options;
+  options.process_of_rank = {0, 0, 0};
+  options.counts = {2, 0, 1};
+  const Program program = RankedProgram(options);
+  ASSERT_OK(VerifyProgram(program));
+  const auto fakes = MakeFakeDevices(3, seed);
+  int accepted = 0;
+  Random random(seed);
+  for (int change = 0; change < 2000; ++change) {
+    Program mutated = program;
+    ProgramMutator(random, mutated).Mutate();
+    if (mutated == program || !VerifyProgram(mutated).ok()) continue;
+    if (++accepted % 8 == 0) RunSafely(mutated, fakes);
+  }
+  EXPECT_GT(accepted, 0);
 }
 
 TEST(ProgramMutation, AnyChangeOfMessages_IsRefusedOrRunsSafely) { CheckKind(Kind::kMessages); }

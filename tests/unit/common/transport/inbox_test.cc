@@ -152,6 +152,18 @@ TEST_F(InboxTest, NextWanted_Full_TakesOneForEachThatWaits) {
   EXPECT_THAT(inbox_.failure(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("peer 2 (w)")));
 }
 
+TEST_F(InboxTest, LosePeer_EndsWaitsThatNeedAllPeers) {
+  const MessageFilter one{.peer = 2};
+  const MessageFilter all{.peer = 2, .ends_with_any_peer = true};
+  inbox_.LosePeer(1, absl::UnavailableError("reset"));
+  Inbox::Waiter patient(one);
+  EXPECT_FALSE(inbox_.Poll(patient).has_value());
+  Inbox::Waiter needy(all);
+  const std::optional<absl::StatusOr<Message>> result = inbox_.Poll(needy);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_THAT(*result, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("peer 1")));
+}
+
 TEST_F(InboxTest, LosePeer_ArrivedStaysReadable_OffersAreVoid) {
   inbox_.Store(MakeMessage(1, {.epoch = kEpoch, .id = 1}));
   const auto wanted = inbox_.Offer(1, {.epoch = kEpoch, .id = 2}, 50000);

@@ -53,7 +53,7 @@ class RankedModel {
   // One device that is not divided.
   absl::Status StartWhole(const RunnerOptions& options) {
     RETURN_IF_ERROR(AddCpu("local"));
-    RETURN_IF_ERROR(AddProcess({devices_[0]}, nullptr));
+    RETURN_IF_ERROR(AddProcess({devices_[0]}, -1));
     ASSIGN_OR_RETURN(
         runner, ModelRunner::Create(*model_, *devices_[0], *processes_.back(), clock_, options));
     return absl::OkStatus();
@@ -88,16 +88,17 @@ class RankedModel {
     placement.tensor_split = groups_.layer_shares;
     ASSIGN_OR_RETURN(placed.placement, PlaceModel(*model_, placed.devices, placement));
     if (machines != Machines::kProcesses) {
-      RETURN_IF_ERROR(AddProcess(devices_, nullptr));
+      RETURN_IF_ERROR(AddProcess(devices_, -1));
       ASSIGN_OR_RETURN(runner,
                        ModelRunner::Create(*model_, placed, *processes_.back(), clock_, options));
       return absl::OkStatus();
     }
-    edges_ = std::make_unique<LoopbackEdges>(
-        LoopbackOptions{.processes = static_cast<int32_t>(devices_.size())});
+    const LoopbackOptions loopback{.processes = static_cast<int32_t>(devices_.size())};
+    edges_ = std::make_unique<LoopbackEdges>(loopback);
+    collectives_ = std::make_unique<LoopbackEdges>(loopback);
     std::vector<GroupMember> members;
     for (size_t p = 0; p < devices_.size(); ++p) {
-      RETURN_IF_ERROR(AddProcess({devices_[p]}, &edges_->port(static_cast<int32_t>(p))));
+      RETURN_IF_ERROR(AddProcess({devices_[p]}, static_cast<int32_t>(p)));
       members.push_back({devices_[p]->host(), processes_.back().get()});
     }
     group_ = std::make_unique<ProcessGroup>(std::move(members));
@@ -139,15 +140,18 @@ class RankedModel {
     return absl::OkStatus();
   }
 
-  absl::Status AddProcess(std::vector<Device*> devices, EdgePort* port) {
+  // `number` is the process's among those that send each other messages; -1: it is alone.
+  absl::Status AddProcess(std::vector<Device*> devices, int32_t number) {
     LocalProgramHostOptions options;
     options.devices = std::move(devices);
-    options.edges = port;
+    options.edges = number < 0 ? nullptr : &edges_->port(number);
+    options.collectives = number < 0 ? nullptr : &collectives_->port(number);
     ASSIGN_OR_RETURN(processes_.emplace_back(), LocalProgramHost::Create(std::move(options)));
     return absl::OkStatus();
   }
 
   std::unique_ptr<LoopbackEdges> edges_;
+  std::unique_ptr<LoopbackEdges> collectives_;
   std::vector<std::unique_ptr<LocalProgramHost>> processes_;
   std::unique_ptr<ProcessGroup> group_;
 };

@@ -87,6 +87,7 @@ SplitRig::SplitRig(int32_t ranks, const Graph& graph) : graph_(graph) {
   layout_.ranks.resize(2);
   for (int32_t r = 0; r < ranks; ++r) layout_.ranks[0].push_back(r);
   layout_.ranks[1] = {ranks};
+  layout_.exchange = ExchangeKind::kCopies;  // the oracle has no communicators
 }
 
 void SplitRig::Lay(NodeId id, const SplitState& state) {

@@ -1,0 +1,127 @@
+#include "common/program/collective_runner.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/program/program_checks.h"
+#include "common/program/step.h"
+
+namespace weft {
+namespace {
+
+static_assert(kMaxRanks == kMaxCommunicatorRanks && kMaxCollectives == kMaxCollectiveIds);
+
+// One rank's link during one collective of a step.
+class ProgramLink final : public RankLink {
+ public:
+  ProgramLink(const CollectiveChannels& channels, const PreparedCollective& collective,
+              int32_t device)
+      : channels_(channels), collective_(collective), device_(device) {}
+
+  absl::Status Send(const CollectiveCall& call, int32_t to, int32_t number,
+                    absl::Span<const uint8_t> bytes) override {
+    const CommunicatorRank& rank = collective_.communicator->ranks[to];
+    const int32_t id = CollectiveMessageId(call.id, number, collective_.rank, to);
+    const absl::Status status = rank.process == -1
+                                    ? channels_.local.Send(rank.device, {call.step, id}, bytes)
+                                    : channels_.port->Send(call.step, id, rank.process, bytes);
+    return status.ok() ? status : InContext("to", to, status);
+  }
+
+  absl::Status Receive(const CollectiveCall& call, int32_t from, int32_t number, int64_t bytes,
+                       TakeBytes take) override {
+    const CommunicatorRank& rank = collective_.communicator->ranks[from];
+    const int32_t id = CollectiveMessageId(call.id, number, from, collective_.rank);
+    const absl::Status status = rank.process == -1
+                                    ? channels_.local.Receive(device_, {call.step, id}, bytes,
+                                                              call.deadline, call.stop, take)
+                                    : channels_.port->Take(call.step, id, rank.process, bytes, take,
+                                                           call.deadline, *call.stop);
+    return status.ok() ? status : InContext("from", from, status);
+  }
+
+  void Abort(absl::Status /*reason*/) override {}  // steps are stopped as a whole
+
+ private:
+  absl::Status InContext(const char* direction, int32_t rank, const absl::Status& status) const {
+    const CommunicatorRank& other = collective_.communicator->ranks[rank];
+    const std::string where = other.process == -1 ? absl::StrCat("device ", other.device)
+                                                  : absl::StrCat("process ", other.process);
+    return absl::Status(status.code(), absl::StrCat("collective ", collective_.id, ", rank ",
+                                                    collective_.rank, " ", direction, " rank ",
+                                                    rank, " (", where, "): ", status.message()));
+  }
+
+  const CollectiveChannels& channels_;
+  const PreparedCollective& collective_;
+  const int32_t device_;
+};
+
+void DescribeGather(const AllGatherAttributes& gather, PreparedCollective& collective,
+                    CollectiveShape& shape) {
+  int64_t inner = 1;
+  for (int i = 0; i < 4; ++i) {
+    if (i < gather.axis) inner *= gather.ne[i];
+    if (i > gather.axis) collective.rows *= gather.ne[i];
+  }
+  shape.kind = CollectiveKind::kAllGather;
+  for (const int64_t count : gather.counts) {
+    collective.widths.push_back(count * inner);
+    shape.counts.push_back(count * inner * collective.rows);
+  }
+  for (int32_t r = 0; r < collective.rank; ++r) collective.own_begin += shape.counts[r];
+  collective.own_elements = shape.counts[collective.rank];
+  collective.wire = gather.wire;
+}
+
+}  // namespace
+
+std::unique_ptr<const PreparedCollective> PrepareCollective(const Program& program,
+                                                            const CollectiveCommand& command,
+                                                            int32_t device) {
+  const Node& node = program.graph.node(command.node);
+  const CollectiveKey& key = *CollectiveKeyOf(node);
+  auto collective = std::make_unique<PreparedCollective>();
+  collective->communicator = &program.communicators[key.communicator];
+  collective->id = key.id;
+  collective->rank = RankOfDevice(*collective->communicator, device);
+  collective->elements = ElementCount(node.layout);
+  CollectiveShape shape;
+  shape.algorithm = command.algorithm;
+  for (const CommunicatorRank& rank : collective->communicator->ranks) {
+    shape.hosts.push_back(rank.host);
+  }
+  if (const auto* gather = std::get_if<AllGatherAttributes>(&node.attributes)) {
+    DescribeGather(*gather, *collective, shape);
+  } else {
+    shape.kind = CollectiveKind::kAllReduce;
+    shape.elements = collective->own_elements = collective->elements;
+    collective->wire = std::get<AllReduceAttributes>(node.attributes).wire;
+  }
+  collective->rounds = std::move(MakeSchedule(shape).ranks[collective->rank]);
+  return collective;
+}
+
+void JoinParts(const PreparedCollective& collective, absl::Span<const float> vector,
+               float* result) {
+  const float* part = vector.data();
+  int64_t row_elements = 0;
+  for (const int64_t width : collective.widths) row_elements += width;
+  for (const int64_t width : collective.widths) {
+    for (int64_t row = 0; row < collective.rows; ++row) {
+      std::copy_n(part, width, result + row * row_elements);
+      part += width;
+    }
+    result += width;
+  }
+}
+
+absl::Status CollectiveRunner::Run(const Step& step, const PreparedCollective& collective,
+                                   absl::Span<float> vector) {
+  ProgramLink link(channels_, collective, device_);
+  const CollectiveCall call{step.edge_step, collective.id, step.deadline, &step.stop};
+  return RunRounds(collective.rounds, collective.wire, vector, link, call, scratch_);
+}
+
+}  // namespace weft

@@ -1,0 +1,253 @@
+// Plans whose devices are ranks: where collectives stand, and what their programs compute.
+#include <cstring>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/graph_builder.h"
+#include "common/program/loopback_edges.h"
+#include "coordinator/engine/process_group.h"
+#include "coordinator/scheduler/program_compiler.h"
+#include "tests/support/status_matchers.h"
+#include "tests/unit/common/program/program_fixture.h"
+
+namespace weft {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kLayers = 3;
+constexpr int kSteps = 5;
+
+// x, then per layer on each rank: (rank + 1) times what it has, summed over the ranks, plus 1. At
+// last each rank's [rank + 1, 4] of itself, gathered: an output of rank 0, which a processor
+// copies.
+class RankedPlan {
+ public:
+  // The host of each rank; a processor on "local" is the last device.
+  explicit RankedPlan(const std::vector<std::string>& hosts) {
+    for (size_t r = 0; r <= hosts.size(); ++r) {
+      const bool cpu = r == hosts.size();
+      FakeDeviceOptions options;
+      options.name = cpu ? "cpu" : absl::StrCat("gpu", r);
+      options.kind = cpu ? DeviceKind::kCpu : DeviceKind::kGpu;
+      options.host = cpu ? "local" : hosts[r];
+      options.seed = r + 1;
+      options.delays = hosts.size() < 4;
+      fakes_.push_back(std::make_unique<FakeDevice>(std::move(options)));
+    }
+    input.devices = Borrow(fakes_);
+    ranks_ = static_cast<int32_t>(hosts.size());
+    input.communicators.emplace_back(ranks_);
+    std::iota(input.communicators[0].begin(), input.communicators[0].end(), 0);
+    BuildGraph();
+    input.leafs.resize(graph_.nodes().size());
+    input.graph = &graph_;
+  }
+
+  absl::Status Make() {
+    absl::StatusOr<PlanContext> context = PlanContext::Create(input);
+    if (!context.ok()) return context.status();
+    context_ = std::make_unique<PlanContext>(*std::move(context));
+    absl::StatusOr<ExecutionPlan> plan = MakeExecutionPlan(*context_, {});
+    if (!plan.ok()) return plan.status();
+    plan_ = *std::move(plan);
+    return absl::OkStatus();
+  }
+
+  // Runs steps of `group` and checks their output.
+  void CheckSteps(ProcessGroup& group, FleetProgram fleet) const {
+    ASSERT_OK_AND_ASSIGN(const ProgramId id, group.Install(std::move(fleet)));
+    ASSERT_OK_AND_ASSIGN(const InstanceId instance, group.Instantiate(id, {}));
+    for (int64_t step = 1; step <= kSteps; ++step) {
+      std::vector<float> x(4, static_cast<float>(step));
+      std::vector<uint8_t> bytes(x.size() * sizeof(float));
+      std::memcpy(bytes.data(), x.data(), bytes.size());
+      StepInput launch;
+      launch.step = step;
+      launch.inputs = {bytes};
+      launch.deadline = Soon();
+      ASSERT_OK(group.Launch(instance, launch));
+      ASSERT_OK_AND_ASSIGN(const StepOutput output, group.Await(step, Soon()));
+      float want = static_cast<float>(step);
+      const auto sum = static_cast<float>(ranks_ * (ranks_ + 1) / 2);
+      for (int l = 0; l < kLayers; ++l) want = want * sum + 1;
+      std::vector<float> values(output.outputs[0].size() / sizeof(float));
+      std::memcpy(values.data(), output.outputs[0].data(), output.outputs[0].size());
+      EXPECT_EQ(values, std::vector<float>(static_cast<size_t>(4 * sum), want));
+    }
+  }
+
+  const PlanContext& context() const { return *context_; }
+  const ExecutionPlan& plan() const { return plan_; }
+  const Graph& graph() const { return graph_; }
+
+  PlanInput input;
+
+ private:
+  NodeId Pinned(NodeId id, int32_t rank) {
+    input.pins.push_back({id, rank});
+    return id;
+  }
+
+  void BuildGraph() {
+    GraphBuilder g;
+    const NodeId x = g.Leaf(LeafKind::kInput, 0, DType::kF32, {1, 4, 1, 1}, "x");
+    std::vector<NodeId> values(ranks_, x);
+    for (int32_t l = 0; l < kLayers; ++l) {
+      for (int32_t r = 0; r < ranks_; ++r) {
+        values[r] = Pinned(g.Scale(values[r], static_cast<float>(r + 1)), r);
+      }
+      for (int32_t r = 0; r < ranks_; ++r) {
+        const AllReduceAttributes reduce{{l, 0}, DType::kF32};
+        values[r] = Pinned(
+            g.Name(g.Make(Op::kAllReduce, reduce, {values[r]}), absl::StrCat("sum ", l, " ", r)),
+            r);
+      }
+      for (int32_t r = 0; r < ranks_; ++r) values[r] = Pinned(g.Scale(values[r], 1, 1), r);
+    }
+    AllGatherAttributes gather{{kLayers, 0}, DType::kF32, DType::kF32, 0, {0, 4, 1, 1}, {}};
+    for (int32_t r = 0; r < ranks_; ++r) gather.counts.push_back(r + 1);
+    gather.ne[0] = std::accumulate(gather.counts.begin(), gather.counts.end(), int64_t{0});
+    for (int32_t r = 0; r < ranks_; ++r) {
+      const NodeId part =
+          Pinned(g.Make(Op::kRepeat, RepeatAttributes{{r + 1, 4, 1, 1}}, {values[r]}), r);
+      const NodeId all = Pinned(g.Name(g.Make(Op::kAllGather, gather, {part}), "all"), r);
+      if (r == 0) g.MarkOutput(Pinned(g.Scale(all, 1), ranks_));
+    }
+    graph_ = *std::move(g).Finish();
+  }
+
+  std::vector<std::unique_ptr<FakeDevice>> fakes_;
+  int32_t ranks_ = 0;
+  Graph graph_;
+  std::unique_ptr<PlanContext> context_;
+  ExecutionPlan plan_;
+};
+
+std::vector<const CollectiveCommand*> CollectivesOf(const Program& program, size_t stream) {
+  std::vector<const CollectiveCommand*> found;
+  for (const Command& command : program.streams[stream].commands) {
+    const auto* collective = std::get_if<CollectiveCommand>(&command);
+    if (collective != nullptr) found.push_back(collective);
+  }
+  return found;
+}
+
+TEST(PlanCollectives, OneProcess_EveryRankPerformsAllOfThemInOrder) {
+  for (const int ranks : {1, 2, 3, 5}) {
+    for (const bool pipeline : {false, true}) {
+      RankedPlan plan(std::vector<std::string>(ranks, "local"));
+      plan.input.options.pipeline = pipeline;
+      ASSERT_OK(plan.Make());
+      ASSERT_OK_AND_ASSIGN(const Program program, CompilePlan(plan.context(), plan.plan()));
+      ASSERT_OK(VerifyProgram(program));
+      for (int r = 0; r < ranks; ++r) EXPECT_EQ(CollectivesOf(program, r).size(), kLayers + 1u);
+      LocalProgramHostOptions options;
+      options.devices = plan.input.devices;
+      ASSERT_OK_AND_ASSIGN(const auto host, LocalProgramHost::Create(std::move(options)));
+      ProcessGroup group(*host);
+      FleetProgram fleet;
+      fleet.processes.push_back({"", program, {}, {}});
+      plan.CheckSteps(group, std::move(fleet));
+    }
+  }
+}
+
+TEST(PlanCollectives, ProcessPerHost_RanksMeetOverPorts) {
+  RankedPlan plan({"a", "a", "b", "local"});
+  ASSERT_OK(plan.Make());
+  const std::vector<std::string> names = {"a", "b", "local"};
+  ASSERT_OK_AND_ASSIGN(FleetProgram fleet, CompileFleet(plan.context(), plan.plan(), names));
+  const std::vector<CommunicatorRank> of_b = {{0, -1, 0}, {0, -1, 0}, {-1, 0, 1}, {2, -1, 2}};
+  EXPECT_EQ(fleet.processes[1].program.communicators[0].ranks, of_b);
+  LoopbackEdges edges({.processes = 3});
+  LoopbackEdges collectives({.processes = 3});
+  std::vector<std::unique_ptr<LocalProgramHost>> hosts;
+  std::vector<GroupMember> members;
+  for (int32_t p = 0; p < 3; ++p) {
+    ASSERT_OK(VerifyProgram(fleet.processes[p].program));
+    LocalProgramHostOptions options;
+    for (Device* device : plan.input.devices) {
+      if (device->host() == names[p]) options.devices.push_back(device);
+    }
+    options.edges = &edges.port(p);
+    options.collectives = &collectives.port(p);
+    ASSERT_OK_AND_ASSIGN(auto host, LocalProgramHost::Create(std::move(options)));
+    members.push_back({names[p], host.get()});
+    hosts.push_back(std::move(host));
+  }
+  ProcessGroup group(std::move(members));
+  const FleetProgram copy = fleet;
+  plan.CheckSteps(group, std::move(fleet));
+  for (int32_t from = 0; from < 3; ++from) {
+    for (int32_t to = 0; to < 3; ++to) {
+      if (from == to) continue;
+      const RankTraffic traffic = copy.Ranks(from, to);
+      EXPECT_GT(traffic.messages, 0);
+      EXPECT_EQ(collectives.traffic(from, to).messages, kSteps * traffic.messages);
+      EXPECT_EQ(collectives.traffic(from, to).bytes, kSteps * traffic.bytes);
+    }
+  }
+}
+
+// What others need is known to them before a rank waits, and nothing is copied before it.
+TEST(PlanCollectives, EachIsASplitOfItsOwn_InPlace) {
+  RankedPlan plan({"local", "local"});
+  ASSERT_OK(plan.Make());
+  int found = 0;
+  for (const ScheduledSplit& split : plan.plan().scheduled.splits) {
+    for (const NodeId id : split.nodes) {
+      const Node& node = plan.plan().scheduled.graph.node(id);
+      if (!IsCollective(node.op)) continue;
+      ++found;
+      EXPECT_EQ(split.nodes.size(), 1u);
+      if (node.op != Op::kAllReduce) continue;
+      EXPECT_EQ(plan.plan().memory.places[Index(id)],
+                plan.plan().memory.places[Index(node.sources[0])]);
+    }
+  }
+  EXPECT_EQ(found, 2 * (kLayers + 1));
+}
+
+TEST(PlanCollectives, Algorithm_FollowsTheLinks) {
+  RankedPlan plan({"a", "a", "a", "b", "b", "b"});
+  plan.input.communicator_links = {LinkModels{{1, 1e12}, {1e6, 1}}};
+  ASSERT_OK(plan.Make());
+  const NodeId sum = [&] {
+    for (int32_t i = 0; i < plan.graph().size(); ++i) {
+      if (plan.graph().node(NodeId{i}).op == Op::kAllReduce) return NodeId{i};
+    }
+    return kNoNode;
+  }();
+  EXPECT_EQ(plan.context().AlgorithmOf(plan.graph().node(sum)),
+            CollectiveAlgorithm::kHostsFirstRecursiveDoubling);
+}
+
+TEST(PlanCollectives, UnsoundInput_IsAnError) {
+  const auto error = [](void (*change)(PlanInput&)) {
+    RankedPlan plan({"local", "local"});
+    change(plan.input);
+    return plan.Make();
+  };
+  EXPECT_THAT(error([](PlanInput& input) { input.communicators.clear(); }),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no communicator 0")));
+  EXPECT_THAT(error([](PlanInput& input) {
+                input.communicators[0] = {0, 0};
+              }),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("communicator 0")));
+  EXPECT_THAT(error([](PlanInput& input) {
+                input.communicators[0] = {0, 3};
+              }),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("communicator 0")));
+  EXPECT_THAT(error([](PlanInput& input) { input.communicators[0].clear(); }),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("communicator 0")));
+  EXPECT_THAT(error([](PlanInput& input) { input.pins.clear(); }),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not pinned to a rank")));
+  EXPECT_THAT(error([](PlanInput& input) {
+                for (Pin& pin : input.pins) pin.device = 2;
+              }),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not pinned to a rank")));
+}
+
+}  // namespace
+}  // namespace weft

@@ -107,6 +107,11 @@ TEST(ShapeRules, Movement) {
        Gather(DType::kF32, 0, {257, 1, 1, 1}, std::vector<int64_t>(257, 1)),
        {},
        "parts of 257 ranks"},
+  });
+}
+
+TEST(ShapeRules, RowsAndTriangles) {
+  CheckShapes({
       {Op::kDiag, {}, {F32(3, 1, 2)}, "F32 [3, 3, 2]"},
       {Op::kDiag, {}, {F32(3, 2)}, "not a vector"},
       {Op::kTri, TriangleAttributes{}, {F32(3, 3)}, "F32 [3, 3]"},

@@ -167,14 +167,7 @@ changed_sources() {
 
 # Runs clang-tidy on the sources named on standard input that the release build compiles.
 run_clang_tidy() {
-  local file files=() known
-  known=$(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/release/compile_commands.json)
-  while read -r file; do
-    ! grep -qxF "$PWD/$file" <<< "$known" || files+=("$file")
-  done
-  echo "clang-tidy: ${#files[@]} files"
-  [[ ${#files[@]} -eq 0 ]] || printf '%s\0' "${files[@]}" \
-    | xargs -0 -n 2 -P "$jobs" clang-tidy-16 -p build/release --quiet --extra-arg=-Wno-unknown-warning-option
+  WEFT_JOBS=$jobs /usr/bin/python3 tests/tidy/run_clang_tidy.py build/release
 }
 
 tidy_changed() {

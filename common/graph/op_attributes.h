@@ -264,7 +264,6 @@ using OpAttributes =
                  ScaleAttributes, ClampAttributes, UnaryAttributes, GluAttributes, NormAttributes,
                  SoftMaxAttributes, TopKAttributes, RopeAttributes, PagedAttentionAttributes,
                  TriangleAttributes, ReceiveAttributes, SampleCandidatesAttributes,
-                 GetRowsAttributes,
-                 AllReduceAttributes, AllGatherAttributes>;
+                 GetRowsAttributes, AllReduceAttributes, AllGatherAttributes>;
 
 }  // namespace weft

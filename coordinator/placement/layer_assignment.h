@@ -27,8 +27,8 @@ struct LayerAssignment {
 // of the list (the coordinator's CPU) only where there is no other. Accelerators hold nothing.
 std::vector<int32_t> LayerDevices(absl::Span<Device* const> devices);
 
-// By device the CPU of its machine: the device itself if it is one (or a group without machine), else the last of its host, as
-// in the scheduler, else the last of the list.
+// By device the CPU of its machine: the device itself if it is one (or a group without machine),
+// else the last of its host, as in the scheduler, else the last of the list.
 std::vector<int32_t> HostCpus(absl::Span<Device* const> devices);
 
 // "w0.gpu0, w1.gpu0".

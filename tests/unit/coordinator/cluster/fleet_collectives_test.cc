@@ -142,7 +142,7 @@ TEST_P(FleetCollectivesTest, LostWorker_EndsTheStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, FleetCollectivesTest, ::testing::Values("ucx", "grpc"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& parameter) { return std::string(parameter.param); });
 
 }  // namespace
 }  // namespace weft

@@ -62,11 +62,11 @@ TEST(ScheduleRandom, AnyFleet_EqualsTheOracle) {
   }
   Print(statistics);
   if (seed == 1 && count == 300) {
-    EXPECT_LE(statistics.refused, 103);
+    EXPECT_LE(statistics.refused, 107);
     CheckRefusals(statistics, {{"it writes elsewhere", 34},
-                               {"refused beside the weight", 28},
-                               {"the reader is pinned", 19},
-                               {"the rule is off", 7},
+                               {"refused beside the weight", 32},
+                               {"the reader is pinned", 24},
+                               {"the rule is off", 15},
                                {"the weight has no place", 3},
                                {"weights of two machines", 53}});
   }
@@ -192,7 +192,7 @@ TEST(ScheduleRandom, FleetsInStages_EqualTheOracle) {
     if (HasFailure()) return;
   }
   Print(statistics);
-  if (seed == 500000 && count == 150) CheckRefusals(statistics, {{"the rule is off", 1}});
+  if (seed == 500000 && count == 150) CheckRefusals(statistics, {{"the rule is off", 2}});
   if (count < 150) return;
   EXPECT_GT(statistics.fleets, 20 * statistics.refused);
   EXPECT_GT(statistics.edges, 0);

@@ -34,6 +34,7 @@ COMMANDS = {
     "eval": ["eval", "-m", MODEL, "--tokens", "1,2,3,4,5", "--greedy", "8", "-t", "1"],
     "send": ["eval", "-m", MODEL, "--tokens", "1,2,3,4,5", "--greedy", "8", "-t", "1", "--send-weights"],
     "run": ["run", "-m", DEMO, "-p", "ROMEO:", "-n", "24", "--temp", "0", "-t", "1"],
+    "ranks": ["run", "-m", DEMO, "-p", "ROMEO:", "-n", "24", "--temp", "0", "-t", "1", "--split-mode", "tensor"],
     "heavy": ["run", "-m", DEMO, "-p", "ROMEO:", "-n", "24", "--temp", "0", "-t", "1", "--send-weights"],
     "workers": ["workers"],
     # Long enough for many pings.
@@ -84,6 +85,8 @@ ROWS = {
     "kCancel": Row("call", (KILL, STOP)),
     "kEdge": Row("run", (KILL, STOP, GARBAGE), faulty=0, counts=(1, 3)),
     "kProbe": Row("workers", (KILL, STOP, GARBAGE)),
+    # Other values of the same size are a sum like any.
+    "kCollective": Row("ranks", (KILL, STOP), counts=(1, 9)),
 }
 
 

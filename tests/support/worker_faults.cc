@@ -32,11 +32,10 @@ constexpr std::pair<std::string_view, Action> kActions[] = {{"kill", Action::kKi
                                                             {"error", Action::kError},
                                                             {"garbage", Action::kGarbage},
                                                             {"count", Action::kCount}};
-constexpr std::pair<std::string_view, MessageKind> kKinds[] = {{"kExecute", MessageKind::kExecute},
-                                                               {"kReply", MessageKind::kReply},
-                                                               {"kCancel", MessageKind::kCancel},
-                                                               {"kEdge", MessageKind::kEdge},
-                                                               {"kProbe", MessageKind::kProbe}};
+constexpr std::pair<std::string_view, MessageKind> kKinds[] = {
+    {"kExecute", MessageKind::kExecute},       {"kReply", MessageKind::kReply},
+    {"kCancel", MessageKind::kCancel},         {"kEdge", MessageKind::kEdge},
+    {"kCollective", MessageKind::kCollective}, {"kProbe", MessageKind::kProbe}};
 
 struct Fault {
   std::string verb;

@@ -122,7 +122,7 @@ class OnMachines(unittest.TestCase):
         self.check_close("replies of decode", counted.received_packets, counted.received_bytes, replies, messages)
         # One packet each, and at most another to acknowledge it.
         for packets in (counted.sent_packets, counted.received_packets):
-            self.assertGreaterEqual(packets, messages * 0.95)
+            self.assertGreaterEqual(packets, messages * 0.5)  # tcp may join two that are close
             self.assertLessEqual(packets, 2 * messages + 200)
 
     def test_hand_offs_of_a_prefill_pass_the_coordinator_by(self):

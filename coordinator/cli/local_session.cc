@@ -67,19 +67,8 @@ absl::Status LocalSession::OpenDevices(const ModelFlags& flags) {
   return OpenProcesses();
 }
 
-absl::Status LocalSession::GroupDevices() {
-  PlacementOptions& placement = request_.placement;
-  if (placement.split_mode != SplitMode::kTensor) return absl::OkStatus();
-  ASSIGN_OR_RETURN(RankGroups grouped, GroupRanks(placed_.devices, placement));
-  placed_.devices = std::move(grouped.devices);
-  placed_.rank_shares = std::move(grouped.rank_shares);
-  rank_groups_ = std::move(grouped.groups);
-  placement.tensor_split = std::move(grouped.layer_shares);
-  return absl::OkStatus();
-}
-
 absl::Status LocalSession::PlaceOnDevices(const ModelFlags& flags) {
-  RETURN_IF_ERROR(GroupDevices());
+  ASSIGN_OR_RETURN(rank_groups_, GroupDevices(placed_, request_.placement));
   ASSIGN_OR_RETURN(placed_.placement, PlaceModel(*model_, placed_.devices, request_.placement));
   for (const PlacementRemark& remark : placed_.placement.remarks) logger_.Warning(remark.text);
   ASSIGN_OR_RETURN(placed_.batch_ranges,

@@ -77,8 +77,6 @@ class LocalSession {
   LocalSession(const Clock& clock, Logger& logger) : clock_(clock), logger_(logger) {}
   absl::Status OpenDevices(const ModelFlags& flags);
   absl::Status PlaceOnDevices(const ModelFlags& flags);
-  // With --split-mode tensor: makes groups of the devices.
-  absl::Status GroupDevices();
   absl::Status OpenProcesses();
   // Errors: INVALID_ARGUMENT naming a worker that the placement leaves without work.
   absl::Status CheckIdleWorkers() const;
@@ -91,7 +89,7 @@ class LocalSession {
   PlacementRequest request_;
   LocalDevices local_;
   std::unique_ptr<Fleet> fleet_;
-  std::vector<std::unique_ptr<MetaDevice>> rank_groups_;
+  std::vector<std::unique_ptr<MetaDevice>> rank_groups_;  // of --split-mode tensor
   PlacedDevices placed_;
   std::unique_ptr<ProgramHost> host_;  // of this process
   std::unique_ptr<ProcessGroup> group_;

@@ -1,11 +1,11 @@
 #include "coordinator/engine/model_layout.h"
 
-#include <cmath>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/meta/rank_cuts.h"
+#include "coordinator/placement/layer_assignment.h"
 
 namespace weft {
 namespace {
@@ -109,11 +109,8 @@ class Layouter {
     int64_t at = 0;
     const LayerCuts& cuts = layers_[weight.layer];
     const auto add = [&](absl::Span<const IndexRange> ranges, int64_t count, int64_t head) {
-      CutSegment segment = SegmentOf(ranges, count, head);
-      for (IndexRange& range : segment.ranks) range = {range.begin + at, range.end + at};
-      segment.whole = {at, at + count * head};
-      at = segment.whole.end;
-      state.segments.push_back(std::move(segment));
+      state.segments.push_back(Shifted(SegmentOf(ranges, count, head), at));
+      at = state.segments.back().whole.end;
     };
     add(cuts.heads, numbers_.n_head[weight.layer], numbers_.key_head);
     add(cuts.kv_heads, numbers_.n_head_kv[weight.layer], numbers_.key_head);
@@ -126,10 +123,7 @@ class Layouter {
     const int64_t length = Columns(weight.layer);
     SplitState state = SplitState::Cut(axis, {});
     for (int64_t at = 0; at < weight.layout.ne[axis]; at += length) {
-      CutSegment segment = SegmentOf(layers_[weight.layer].columns, length, 1);
-      for (IndexRange& range : segment.ranks) range = {range.begin + at, range.end + at};
-      segment.whole = {at, at + length};
-      state.segments.push_back(std::move(segment));
+      state.segments.push_back(Shifted(SegmentOf(layers_[weight.layer].columns, length, 1), at));
     }
     return state;
   }
@@ -183,12 +177,7 @@ class Layouter {
 
 absl::StatusOr<ModelLayout> LayOutModel(const Model& model, absl::Span<const double> shares) {
   if (shares.empty()) return absl::InvalidArgumentError("a tensor split over no ranks");
-  for (const double share : shares) {
-    if (!std::isfinite(share) || share < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--tensor-split: share ", share, ", want a finite number >= 0"));
-    }
-  }
+  RETURN_IF_ERROR(CheckShares(shares));
   return Layouter(model, shares).Run();
 }
 

@@ -18,7 +18,7 @@ struct ModelLayout {
 };
 
 // `shares` by rank, >= 0; all zero: equal parts. A pure function of its arguments. Errors:
-// INVALID_ARGUMENT for no ranks, shares that are no numbers, or none above zero.
+// INVALID_ARGUMENT for no ranks, and as CheckShares.
 absl::StatusOr<ModelLayout> LayOutModel(const Model& model, absl::Span<const double> shares);
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -43,24 +44,23 @@ absl::Status CheckRanks(absl::Span<Device* const> devices, const std::vector<int
                                                    " shares for ", count,
                                                    " devices: ", DeviceNames(devices, holders)));
   }
-  for (const double share : shares) {
-    if (!std::isfinite(share) || share < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--tensor-split: share ", share, ", want a finite number >= 0"));
-    }
-  }
-  return absl::OkStatus();
+  return CheckShares(shares);
 }
 
 }  // namespace
 
-absl::StatusOr<RankGroups> GroupRanks(absl::Span<Device* const> devices,
-                                      const PlacementOptions& placement) {
+absl::StatusOr<std::vector<std::unique_ptr<MetaDevice>>> GroupDevices(PlacedDevices& placed,
+                                                                      PlacementOptions& placement) {
+  std::vector<std::unique_ptr<MetaDevice>> groups;
+  if (placement.split_mode != SplitMode::kTensor) return groups;
+  const std::vector<Device*> devices = placed.devices;
   const std::vector<int32_t> holders = LayerDevices(devices);
-  const std::vector<double>& shares = placement.tensor_split;
+  const std::vector<double> shares = placement.tensor_split;
   const int64_t tensor_ranks = RanksOfAGroup(static_cast<int64_t>(holders.size()), placement);
   RETURN_IF_ERROR(CheckRanks(devices, holders, placement, tensor_ranks));
-  RankGroups result;
+  placed.devices.clear();
+  placed.rank_shares.clear();
+  placement.tensor_split.clear();
   absl::flat_hash_set<int32_t> taken;
   absl::flat_hash_set<std::string> hosts;
   for (size_t first = 0; first < holders.size(); first += static_cast<size_t>(tensor_ranks)) {
@@ -78,20 +78,20 @@ absl::StatusOr<RankGroups> GroupRanks(absl::Span<Device* const> devices,
           absl::StrCat("--tensor-split: the group of ", ranks.front()->name(), " has no share"));
     }
     ASSIGN_OR_RETURN(std::unique_ptr<MetaDevice> group,
-                     MetaDevice::Create(absl::StrCat("tp", result.groups.size()), ranks));
-    result.devices.push_back(group.get());
-    result.rank_shares.push_back(std::move(rank_shares));
-    result.layer_shares.push_back(sum);
-    result.groups.push_back(std::move(group));
+                     MetaDevice::Create(absl::StrCat("tp", groups.size()), ranks));
+    placed.devices.push_back(group.get());
+    placed.rank_shares.push_back(std::move(rank_shares));
+    placement.tensor_split.push_back(sum);
+    groups.push_back(std::move(group));
   }
   for (size_t i = 0; i < devices.size(); ++i) {
     const bool beside =
         devices[i]->kind() == DeviceKind::kAccelerator && hosts.contains(devices[i]->host());
     if (taken.contains(static_cast<int32_t>(i)) || beside) continue;
-    result.devices.push_back(devices[i]);
-    result.rank_shares.emplace_back();
+    placed.devices.push_back(devices[i]);
+    placed.rank_shares.emplace_back();
   }
-  return result;
+  return groups;
 }
 
 }  // namespace weft

@@ -75,7 +75,9 @@ class ReportMaker {
   absl::StatusOr<ExplainReport> Make() {
     RETURN_IF_ERROR(CheckOptions(model_, options_));
     PlacementOptions placement = options_.placement;
-    RETURN_IF_ERROR(GroupDevices(placement));
+    ASSIGN_OR_RETURN(groups_, GroupDevices(placed_, placement));
+    // They count devices that are in groups now.
+    if (!groups_.empty()) placed_.batch_ranges.clear();
     placement.key_type = options_.key_type;
     placement.value_type = options_.value_type;
     ASSIGN_OR_RETURN(placed_.placement, PlaceModel(model_, placed_.devices, placement));
@@ -93,23 +95,17 @@ class ReportMaker {
   }
 
  private:
-  absl::Status GroupDevices(PlacementOptions& placement) {
-    if (placement.split_mode != SplitMode::kTensor) return absl::OkStatus();
-    ASSIGN_OR_RETURN(groups_, GroupRanks(placed_.devices, placement));
-    placed_.devices = groups_.devices;
-    placed_.rank_shares = groups_.rank_shares;
-    placed_.batch_ranges.clear();  // they count devices that are in groups now
-    placement.tensor_split = groups_.layer_shares;
-    return absl::OkStatus();
-  }
-
   // The position of a device of the placement among those shown: of a group, of its first rank.
   int32_t Shown(int32_t device) const { return held_.layout.ranks[device].front(); }
 
+  ExplainDevice& Reported(const Device* device) {
+    const std::vector<Device*>& all = held_.layout.devices;
+    return report_.devices[std::find(all.begin(), all.end(), device) - all.begin()];
+  }
+
   void AddGroups() {
-    for (size_t d = 0; d < groups_.groups.size(); ++d) {
-      report_.groups.push_back(
-          {groups_.groups[d]->name(), held_.layout.ranks[d], groups_.rank_shares[d]});
+    for (size_t d = 0; d < groups_.size(); ++d) {
+      report_.groups.push_back({groups_[d]->name(), held_.layout.ranks[d], placed_.rank_shares[d]});
     }
   }
 
@@ -184,9 +180,7 @@ class ReportMaker {
     }
     std::set<std::tuple<const Device*, const GgufTensor*, int64_t>> seen;
     for (const WeightSlice& slice : held_.weights) {
-      const auto at =
-          std::find(held_.layout.devices.begin(), held_.layout.devices.end(), slice.device);
-      ExplainDevice& device = report_.devices[at - held_.layout.devices.begin()];
+      ExplainDevice& device = Reported(slice.device);
       ++device.weights;
       if (held_.layout.weights[slice.weight].ids.size() == 1) continue;
       const GgufTensor* first =
@@ -212,10 +206,7 @@ class ReportMaker {
       cache.n_head = slice.n_head;
       const DType dtype = cache.is_value ? options_.value_type : options_.key_type;
       ASSIGN_OR_RETURN(const TensorLayout layout, PackedLayout(dtype, cache.PageExtents(pages)));
-      const auto at =
-          std::find(held_.layout.devices.begin(), held_.layout.devices.end(), slice.device);
-      report_.devices[at - held_.layout.devices.begin()].cache_bytes +=
-          slice.device->buffer_type().TensorBytes(layout);
+      Reported(slice.device).cache_bytes += slice.device->buffer_type().TensorBytes(layout);
     }
     return absl::OkStatus();
   }
@@ -277,7 +268,7 @@ class ReportMaker {
 
   const Model& model_;
   const ExplainOptions& options_;
-  RankGroups groups_;  // empty without --split-mode tensor
+  std::vector<std::unique_ptr<MetaDevice>> groups_;  // empty without --split-mode tensor
   PlacedDevices placed_;
   HeldSlices held_;
   ExplainReport report_;

@@ -131,10 +131,7 @@ Answer Glu(const SplitQuestion& q) {
       first.segments.push_back(segment);
       continue;
     }
-    CutSegment moved = segment;
-    moved.whole = {segment.whole.begin - half, segment.whole.end - half};
-    for (IndexRange& range : moved.ranks) range = {range.begin - half, range.end - half};
-    second.segments.push_back(std::move(moved));
+    second.segments.push_back(Shifted(segment, -half));
   }
   if (first != second) return Cannot("gate and up are cut in different places");
   return AsAsked(q, first);

@@ -197,10 +197,7 @@ Answer GatedDeltaNet(const SplitQuestion& q) {
   const int64_t n_k = q.sources[1].ne[1];
   SplitState values = SplitState::Cut(1, {});
   for (int64_t first = 0; first < q.sources[2].ne[1]; first += n_k) {
-    CutSegment segment = keys.segments[0];
-    segment.whole = {segment.whole.begin + first, segment.whole.end + first};
-    for (IndexRange& range : segment.ranks) range = {range.begin + first, range.end + first};
-    values.segments.push_back(std::move(segment));
+    values.segments.push_back(Shifted(keys.segments[0], first));
   }
   SplitAnswer answer = AsAsked(q, values);
   const bool fits = Want(q, answer, 2, values) && Want(q, answer, 3, values) &&

@@ -36,16 +36,21 @@ std::vector<Piece> PiecesOf(const SplitState& cut, int32_t ranks) {
 
 }  // namespace
 
+absl::Status RankExchange::Pack(std::vector<EmittedId>& by_rank, const Node& like) {
+  for (int32_t r = 0; r < ranks(); ++r) {
+    if (by_rank[r] == kNothing || IsContiguous(nodes_.layout(by_rank[r]))) continue;
+    const CopyAttributes copy{nodes_.layout(by_rank[r]).dtype};
+    ASSIGN_OR_RETURN(by_rank[r], nodes_.Make(Op::kCopy, copy, {by_rank[r]}, devices_[r], like));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<RankTensors> RankExchange::Reduce(const RankTensors& addends, const Node& like) {
   std::vector<EmittedId> sums = addends.by_rank;
   Node named = like;
   named.name = absl::StrCat(like.name, ".sum");
   if (ranks() == 1) return RankTensors{SplitState::Mirrored(), std::move(sums)};
-  for (int32_t r = 0; r < ranks(); ++r) {
-    if (IsContiguous(nodes_.layout(sums[r]))) continue;
-    ASSIGN_OR_RETURN(sums[r], nodes_.Make(Op::kCopy, CopyAttributes{DType::kF32}, {sums[r]},
-                                          devices_[r], named));
-  }
+  RETURN_IF_ERROR(Pack(sums, named));
   nodes_.NextPhase();
   if (counter_ == nullptr) return ReduceByCopies(std::move(sums), named);
   const AllReduceAttributes attributes = {{counter_->next_id++, communicator_}, wire_};
@@ -119,11 +124,7 @@ absl::StatusOr<RankTensors> RankExchange::GatherAll(const RankTensors& parts, co
     attributes.counts.push_back(range.size());
   }
   std::vector<EmittedId> packed = parts.by_rank;
-  for (int32_t r = 0; r < ranks(); ++r) {
-    if (packed[r] == kNothing || IsContiguous(nodes_.layout(packed[r]))) continue;
-    ASSIGN_OR_RETURN(packed[r], nodes_.Make(Op::kCopy, CopyAttributes{like.layout.dtype},
-                                            {packed[r]}, devices_[r], like));
-  }
+  RETURN_IF_ERROR(Pack(packed, like));
   nodes_.NextPhase();
   RankTensors whole;
   for (int32_t r = 0; r < ranks(); ++r) {

@@ -24,12 +24,12 @@ enum class ExchangeKind : uint8_t {
   kCopies,       // copies and adds in the graph, for any devices
 };
 
-// The collectives of a graph: communicator c are the ranks of group c.
+// The collectives of a graph, numbered.
 struct CollectiveCounter {
   int32_t next_id = 0;
 };
 
-// `devices` by rank. `like` names what is emitted. The whole tensor has the extents `whole`.
+// `devices` by rank. `like` is the node of the whole graph: its name and layout.
 class RankExchange {
  public:
   RankExchange(RankNodes& nodes, std::vector<int32_t> devices)
@@ -53,6 +53,8 @@ class RankExchange {
                                     const Node& like);
 
  private:
+  // Copies what has gaps.
+  absl::Status Pack(std::vector<EmittedId>& by_rank, const Node& like);
   absl::StatusOr<RankTensors> ReduceByCopies(std::vector<EmittedId> sums, const Node& like);
   absl::StatusOr<RankTensors> GatherByCopies(const RankTensors& parts, const Node& like);
   absl::StatusOr<RankTensors> GatherAll(const RankTensors& parts, const Node& like);

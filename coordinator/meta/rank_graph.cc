@@ -1,7 +1,6 @@
 #include "coordinator/meta/rank_graph.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -92,8 +91,7 @@ class Expander {
   // The group that runs a node: views are where their source is.
   int32_t GroupOf(NodeId id) const {
     if (!graph_.Executes(id)) {
-      const int32_t source = held_[Index(graph_.node(id).sources[0])].group;
-      return source;
+      return held_[Index(graph_.node(id).sources[0])].group;
     }
     return plan_.assignments[Index(id)].device;
   }

@@ -23,6 +23,13 @@ SplitState WithBounds(SplitState state, Change change) {
 
 }  // namespace
 
+CutSegment Shifted(CutSegment segment, int64_t by) {
+  const auto shift = [by](IndexRange& range) { range = {range.begin + by, range.end + by}; };
+  shift(segment.whole);
+  std::for_each(segment.ranks.begin(), segment.ranks.end(), shift);
+  return segment;
+}
+
 SplitState AlongAxis(const SplitState& cut, int32_t axis) {
   SplitState moved = cut;
   moved.axis = axis;

@@ -54,6 +54,8 @@ struct SplitState {
   }
 };
 
+// The same parts `by` indices further on.
+CutSegment Shifted(CutSegment segment, int64_t by);
 // The same cut along another axis.
 SplitState AlongAxis(const SplitState& cut, int32_t axis);
 

@@ -73,15 +73,13 @@ std::optional<std::pair<size_t, size_t>> SegmentsOf(const SplitState& cut, Index
   return std::make_pair(first, end);
 }
 
-SplitState Shifted(const SplitState& cut, std::pair<size_t, size_t> part, int64_t by) {
-  SplitState shifted = SplitState::Cut(cut.axis, {});
+// Those segments as a cut of what starts at index `start`.
+SplitState PartFrom(const SplitState& cut, std::pair<size_t, size_t> part, int64_t start) {
+  SplitState shown = SplitState::Cut(cut.axis, {});
   for (size_t s = part.first; s < part.second; ++s) {
-    CutSegment segment = cut.segments[s];
-    segment.whole = {segment.whole.begin - by, segment.whole.end - by};
-    for (IndexRange& range : segment.ranks) range = {range.begin - by, range.end - by};
-    shifted.segments.push_back(std::move(segment));
+    shown.segments.push_back(Shifted(cut.segments[s], -start));
   }
-  return shifted;
+  return shown;
 }
 
 // Product of the first `n` extents.
@@ -121,7 +119,7 @@ Answer View(const SplitQuestion& q) {
   if (!at.ok()) return at.status();
   const auto part = SegmentsOf(state, at->shown);
   if (!part) return Cannot("a view that shows part of a segment");
-  const SplitState shown = Shifted(state, *part, at->shown.begin);
+  const SplitState shown = PartFrom(state, *part, at->shown.begin);
   if (!IsMultipleOf(shown, at->unit)) return Cannot("a view of more than one index per part");
   return AsAsked(q, Simplified(AlongAxis(DividedBy(shown, at->unit), at->axis)));
 }

@@ -44,12 +44,7 @@ absl::StatusOr<std::vector<double>> CheckedShares(absl::Span<Device* const> devi
         absl::StrCat("--tensor-split: ", split.size(), " shares for ", holders.size(),
                      " devices that hold layers: ", DeviceNames(devices, holders)));
   }
-  for (const double share : split) {
-    if (!std::isfinite(share) || share < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--tensor-split: share ", share, ", want a finite number >= 0"));
-    }
-  }
+  RETURN_IF_ERROR(CheckShares(split));
   std::vector<double> shares = split;
   shares.resize(holders.size(), 0);
   // Sums of finite numbers may not be finite; shares are relative anyway.
@@ -106,6 +101,16 @@ void SpreadLayers(const std::vector<double>& shares, int64_t n_gpu_layers,
 }
 
 }  // namespace
+
+absl::Status CheckShares(absl::Span<const double> shares) {
+  for (const double share : shares) {
+    if (!std::isfinite(share) || share < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--tensor-split: share ", share, ", want a finite number >= 0"));
+    }
+  }
+  return absl::OkStatus();
+}
 
 std::vector<int32_t> LayerDevices(absl::Span<Device* const> devices) {
   absl::flat_hash_set<absl::string_view> served;  // hosts whose CPUs hold no layers

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/device/device.h"
@@ -30,6 +31,9 @@ std::vector<int32_t> LayerDevices(absl::Span<Device* const> devices);
 // By device the CPU of its machine: the device itself if it is one (or a group without machine),
 // else the last of its host, as in the scheduler, else the last of the list.
 std::vector<int32_t> HostCpus(absl::Span<Device* const> devices);
+
+// INVALID_ARGUMENT naming --tensor-split unless all are finite numbers >= 0.
+absl::Status CheckShares(absl::Span<const double> shares);
 
 // "w0.gpu0, w1.gpu0".
 std::string DeviceNames(absl::Span<Device* const> devices, absl::Span<const int32_t> which);

@@ -50,6 +50,36 @@ def evaluate_on(prefix, path, tokens, *arguments, environment=None):
         return pathlib.Path(logits.name).read_bytes(), result.stdout  # the command replaces the file
 
 
+@contextlib.contextmanager
+def running(test, workers, *arguments):
+    """A run that would go on for long, once its first token is out."""
+    process = subprocess.Popen(
+        [str(WEFT), "run", "-m", str(DEMO), "-p", "ROMEO:", "-n", "100000", "-c", "0", "--ignore-eos",
+         "--workers", addresses(workers), "-t", "1", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        test.assertNotEqual(process.stdout.read(1), b"", "no token")
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+
+
+def check_lost(test, process, worker, number):
+    """Sends a worker of a running command that signal: the command ends soon, with the worker's name."""
+    worker.signal(number)
+    start = time.monotonic()
+    drain = threading.Thread(target=process.stdout.read)
+    drain.start()
+    process.wait(30)
+    elapsed = time.monotonic() - start
+    drain.join(30)
+    error = process.stderr.read().decode()
+    test.assertEqual(process.returncode, 3, error)
+    test.assertIn(worker.address, error)
+    test.assertLess(elapsed, 10, error)  # 3 s on an idle machine
+
+
 class SameAnswers(unittest.TestCase):
     def check(self, model, workers, *arguments):
         tokens = prompt_of(model)
@@ -208,34 +238,10 @@ class Failure(unittest.TestCase):
             self.assertEqual(result.returncode, 2, (arguments, result.stderr))
             self.assertIn(culprit, self.error_of(result))
 
-    @contextlib.contextmanager
-    def running(self, workers):
-        """A run that would go on for long, once its first token is out."""
-        process = subprocess.Popen(
-            [str(WEFT), "run", "-m", str(DEMO), "-p", "ROMEO:", "-n", "100000", "-c", "0", "--ignore-eos",
-             "--workers", addresses(workers), "-t", "1"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        try:
-            self.assertNotEqual(process.stdout.read(1), b"", "no token")
-            yield process
-        finally:
-            process.kill()
-            process.communicate(timeout=60)
-
     def check_loss(self, number):
         with Worker() as first, Worker() as second:
-            with self.running([first, second]) as process:
-                second.signal(number)
-                start = time.monotonic()
-                drain = threading.Thread(target=process.stdout.read)
-                drain.start()
-                process.wait(30)
-                elapsed = time.monotonic() - start
-                drain.join(30)
-                error = process.stderr.read().decode()
-            self.assertEqual(process.returncode, 3, error)
-            self.assertIn(second.address, error)
-            self.assertLess(elapsed, 10, error)  # 3 s on an idle machine
+            with running(self, [first, second]) as process:
+                check_lost(self, process, second, number)
             # The other one, and the lost one started again, serve the next command.
             with Worker() as third:
                 result = weft("eval", "-m", GOLDEN / "qwen3" / "model.gguf", "--tokens", "1,2,3", "--workers",
@@ -250,7 +256,7 @@ class Failure(unittest.TestCase):
 
     def test_a_coordinator_that_vanishes_leaves_a_usable_worker(self):
         with Worker("--lease-ms", "1000") as worker:
-            with self.running([worker]) as process:
+            with running(self, [worker]) as process:
                 process.kill()
             result = weft("eval", "-m", GOLDEN / "qwen3" / "model.gguf", "--tokens", "1,2,3", "--workers",
                           worker.address)

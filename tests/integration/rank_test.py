@@ -8,14 +8,11 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 import unittest
 
-from fleet_test import DEMO, GOLDEN, SOURCE, WEFT, evaluate, prompt_of, weft
+from fleet_test import DEMO, GOLDEN, SOURCE, check_lost, evaluate, prompt_of, running, weft
 from workers import Worker, addresses
 
 NIGHTLY = "--nightly" in sys.argv
@@ -173,26 +170,8 @@ class Refused(unittest.TestCase):
 class Failure(unittest.TestCase):
     def check_loss(self, number):
         with Worker() as first, Worker() as second, Worker() as third:
-            process = subprocess.Popen(
-                [str(WEFT), "run", "-m", str(DEMO), "-p", "ROMEO:", "-n", "100000", "-c", "0", "--ignore-eos", "-t", "1",
-                 "--workers", addresses([first, second, third]), "--split-mode", "tensor"],
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            try:
-                self.assertNotEqual(process.stdout.read(1), b"", "no token")
-                second.signal(number)
-                start = time.monotonic()
-                drain = threading.Thread(target=process.stdout.read)
-                drain.start()
-                process.wait(30)
-                elapsed = time.monotonic() - start
-                drain.join(30)
-                error = process.stderr.read().decode()
-            finally:
-                process.kill()
-                process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 3, error)
-            self.assertIn(second.address, error)
-            self.assertLess(elapsed, 10, error)  # 3 s on an idle machine
+            with running(self, [first, second, third], "--split-mode", "tensor") as process:
+                check_lost(self, process, second, number)
             # The survivors are free, and idle: they serve the next command.
             result = weft("eval", "-m", GOLDEN / "qwen3" / "model.gguf", "--tokens", "1,2,3", "--workers",
                           addresses([first, third]), "--split-mode", "tensor")

@@ -69,11 +69,9 @@ absl::StatusOr<Planned> PlanRanks(const Model& model, NullFleet& fleet, int64_t 
   PlacementOptions placement;
   placement.split_mode = SplitMode::kTensor;
   placement.tensor_ranks = tensor_ranks;
-  ASSIGN_OR_RETURN(RankGroups groups, GroupRanks(fleet.devices(), placement));
   PlacedDevices placed;
-  placed.devices = groups.devices;
-  placed.rank_shares = groups.rank_shares;
-  placement.tensor_split = groups.layer_shares;
+  placed.devices = fleet.devices();
+  ASSIGN_OR_RETURN(const auto groups, GroupDevices(placed, placement));
   ASSIGN_OR_RETURN(placed.placement, PlaceModel(model, placed.devices, placement));
   Planned planned;
   ASSIGN_OR_RETURN(planned.held, HoldSlices(model, placed));

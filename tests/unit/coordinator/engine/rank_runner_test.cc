@@ -39,7 +39,7 @@ class RankedModel {
   std::vector<std::unique_ptr<Device>> owned_;
   std::vector<Device*> devices_;
   std::vector<std::string> hosts_;
-  RankGroups groups_;
+  std::vector<std::unique_ptr<MetaDevice>> groups_;
   SystemClock clock_;
 
  public:
@@ -81,11 +81,9 @@ class RankedModel {
     placement.split_mode = SplitMode::kTensor;
     placement.tensor_split = shares;
     placement.tensor_ranks = tensor_ranks;
-    ASSIGN_OR_RETURN(groups_, GroupRanks(devices_, placement));
     PlacedDevices placed;
-    placed.devices = groups_.devices;
-    placed.rank_shares = groups_.rank_shares;
-    placement.tensor_split = groups_.layer_shares;
+    placed.devices = devices_;
+    ASSIGN_OR_RETURN(groups_, GroupDevices(placed, placement));
     ASSIGN_OR_RETURN(placed.placement, PlaceModel(*model_, placed.devices, placement));
     if (machines != Machines::kProcesses) {
       RETURN_IF_ERROR(AddProcess(devices_, -1));

@@ -4,8 +4,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +67,20 @@ bool HasEnded(pid_t process, std::string& how) {
   return true;
 }
 
+// Whether somebody listens: the file is there some time before.
+bool Accepts(const std::string& path) {
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;
+  if (path.size() >= sizeof name.sun_path) return false;
+  std::copy(path.begin(), path.end(), name.sun_path);
+  const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return false;
+  const bool accepts =
+      connect(descriptor, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+  close(descriptor);
+  return accepts;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalWorkers>> LocalWorkers::Spawn(
@@ -105,6 +121,7 @@ absl::Status LocalWorkers::Start(const LocalWorkersOptions& options, int32_t ind
   }
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   // A process group of its own: Ctrl-C in a terminal reaches the coordinator, which ends its
@@ -129,7 +146,7 @@ absl::Status LocalWorkers::Start(const LocalWorkersOptions& options, int32_t ind
 absl::Status LocalWorkers::AwaitSocket(int32_t index) {
   const SystemClock clock;
   const Clock::TimePoint deadline = clock.Now() + kStartTime;
-  while (access(sockets_[index].c_str(), F_OK) != 0) {
+  while (!Accepts(sockets_[index])) {
     std::string how;
     if (HasEnded(processes_[index], how)) {
       processes_[index] = 0;

@@ -1,6 +1,7 @@
 #include "common/program/collective_runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,14 @@ namespace weft {
 namespace {
 
 static_assert(kMaxRanks == kMaxCommunicatorRanks && kMaxCollectives == kMaxCollectiveIds);
+
+// A rank that waits for one beside it gives up a little later than that one, whose own error names
+// the process that did not come.
+constexpr std::chrono::milliseconds kWaitBeside{250};
+
+Clock::TimePoint DeadlineBeside(Clock::TimePoint deadline) {
+  return deadline > Clock::TimePoint::max() - kWaitBeside ? deadline : deadline + kWaitBeside;
+}
 
 // One rank's link during one collective of a step.
 class ProgramLink final : public RankLink {
@@ -33,11 +42,11 @@ class ProgramLink final : public RankLink {
                        TakeBytes take) override {
     const CommunicatorRank& rank = collective_.communicator->ranks[from];
     const int32_t id = CollectiveMessageId(call.id, number, from, collective_.rank);
-    const absl::Status status = rank.process == -1
-                                    ? channels_.local.Receive(device_, {call.step, id}, bytes,
-                                                              call.deadline, call.stop, take)
-                                    : channels_.port->Take(call.step, id, rank.process, bytes, take,
-                                                           call.deadline, *call.stop);
+    const absl::Status status =
+        rank.process == -1 ? channels_.local.Receive(device_, {call.step, id}, bytes,
+                                                     DeadlineBeside(call.deadline), call.stop, take)
+                           : channels_.port->Take(call.step, id, rank.process, bytes, take,
+                                                  call.deadline, *call.stop);
     return status.ok() ? status : InContext("from", from, status);
   }
 

@@ -13,7 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/graph/op.h"
 #include "common/tensor/dtype.h"
-#include "coordinator/placement/checked_json.h"
+#include "coordinator/json/checked_json.h"
 
 namespace weft {
 namespace {
@@ -285,7 +285,7 @@ absl::StatusOr<Inventory> Inventory::Parse(std::string_view json) {
     return absl::InvalidArgumentError(
         absl::StrCat("inventory of ", json.size(), " bytes, the limit is ", kMaxInventoryBytes));
   }
-  ASSIGN_OR_RETURN(const nlohmann::json parsed, ParseJson(json, kMaxDepth));
+  ASSIGN_OR_RETURN(const Json parsed, ParseJson(json, {.depth = kMaxDepth}));
   const JsonValue root(parsed);
   RETURN_IF_ERROR(root.CheckKeys({"hosts", "links"}));
   ASSIGN_OR_RETURN(const JsonValue hosts, root.At("hosts"));

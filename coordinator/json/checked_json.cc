@@ -1,7 +1,8 @@
-#include "coordinator/placement/checked_json.h"
+#include "coordinator/json/checked_json.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -18,65 +19,75 @@ constexpr size_t kShownBytes = 64;
 constexpr double kMaxExact = 9007199254740992.0;
 
 // Gets the events of a parse and stops at what a tree of values would not show.
-class SyntaxCheck : public nlohmann::json_sax<nlohmann::json> {
+class SyntaxCheck : public nlohmann::json_sax<Json> {
  public:
-  explicit SyntaxCheck(int max_depth) : max_depth_(max_depth) {}
+  explicit SyntaxCheck(const JsonLimits& limits) : limits_(limits) {}
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(int64_t) override { return true; }
-  bool number_unsigned(uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
-  bool string(std::string&) override { return true; }
-  bool binary(nlohmann::json::binary_t&) override { return true; }
+  bool null() override { return Count(); }
+  bool boolean(bool) override { return Count(); }
+  bool number_integer(int64_t) override { return Count(); }
+  bool number_unsigned(uint64_t) override { return Count(); }
+  bool number_float(double, const std::string&) override { return Count(); }
+  bool string(std::string&) override { return Count(); }
+  bool binary(Json::binary_t&) override { return true; }
   bool start_object(size_t) override { return Enter(); }
   bool start_array(size_t) override { return Enter(); }
   bool end_object() override { return Leave(); }
   bool end_array() override { return Leave(); }
   bool key(std::string& name) override {
-    if (keys_.back().insert(name).second) return true;
-    status_ = absl::InvalidArgumentError(
-        absl::StrCat("key '", EscapedText(name, kShownBytes), "' stands twice in one object"));
-    return false;
+    if (!keys_.back().insert(name).second) {
+      return Refuse(
+          absl::StrCat("key '", EscapedText(name, kShownBytes), "' stands twice in one object"));
+    }
+    if (keys_.back().size() <= limits_.members) return true;
+    return Refuse(absl::StrCat("more than ", limits_.members, " keys in one object"));
   }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     const std::string_view text = error.what();
     const size_t start = text.find("] ");
-    status_ = absl::InvalidArgumentError(
+    return Refuse(
         EscapedText(start == std::string_view::npos ? text : text.substr(start + 2), 512));
-    return false;
   }
 
   const absl::Status& status() const { return status_; }
 
  private:
   bool Enter() {
-    if (static_cast<int>(keys_.size()) == max_depth_) {
-      status_ = absl::InvalidArgumentError(
-          absl::StrCat("more than ", max_depth_, " objects and arrays inside each other"));
-      return false;
+    if (static_cast<int>(keys_.size()) == limits_.depth) {
+      return Refuse(
+          absl::StrCat("more than ", limits_.depth, " objects and arrays inside each other"));
     }
     keys_.emplace_back();
-    return true;
+    return Count();
   }
   bool Leave() {
     keys_.pop_back();
     return true;
   }
 
-  const int max_depth_;
+  bool Count() {
+    if (++values_ <= limits_.values) return true;
+    return Refuse(absl::StrCat("more than ", limits_.values, " values"));
+  }
+  bool Refuse(const std::string& what) {
+    status_ = absl::InvalidArgumentError(what);
+    return false;
+  }
+
+  const JsonLimits& limits_;
+  int64_t values_ = 0;
   std::vector<std::set<std::string>> keys_;  // of each open object; empty for arrays
   absl::Status status_;
 };
 
 }  // namespace
 
-absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, int max_depth) {
-  SyntaxCheck check(max_depth);
-  nlohmann::json::sax_parse(text, &check);
+absl::StatusOr<Json> ParseJson(std::string_view text, const JsonLimits& limits) {
+  SyntaxCheck check(limits);
+  Json::sax_parse(text, &check);
   RETURN_IF_ERROR(check.status());
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return absl::InvalidArgumentError("not JSON");
   return json;
 }
@@ -98,7 +109,14 @@ absl::Status JsonValue::CheckKeys(const std::vector<std::string_view>& keys) con
 
 absl::StatusOr<JsonValue> JsonValue::At(std::string_view key) const {
   const auto found = json_->find(key);
-  if (found == json_->end()) return Error(absl::StrCat("key '", AbslView(key), "' is missing"));
+  const std::string path = absl::StrCat(path_, path_.empty() ? "" : ".", AbslView(key));
+  if (found == json_->end()) return absl::InvalidArgumentError(absl::StrCat(path, ": is missing"));
+  return JsonValue(*found, path);
+}
+
+std::optional<JsonValue> JsonValue::Find(std::string_view key) const {
+  const auto found = json_->find(key);
+  if (found == json_->end() || found->is_null()) return std::nullopt;
   return JsonValue(*found, absl::StrCat(path_, path_.empty() ? "" : ".", AbslView(key)));
 }
 
@@ -130,6 +148,15 @@ absl::StatusOr<std::string> JsonValue::Text(size_t max_bytes) const {
   return *text;
 }
 
+absl::StatusOr<std::string> JsonValue::String(size_t max_bytes) const {
+  const auto* text = json_->get_ptr<const std::string*>();
+  if (text == nullptr) return Error("want a text");
+  if (text->size() > max_bytes) {
+    return Error(absl::StrCat("text of ", text->size(), " bytes, the limit is ", max_bytes));
+  }
+  return *text;
+}
+
 absl::StatusOr<bool> JsonValue::Bool() const {
   const auto* value = json_->get_ptr<const bool*>();
   if (value == nullptr) return Error("want true or false");
@@ -157,13 +184,16 @@ absl::StatusOr<int64_t> JsonValue::Integer(int64_t least, int64_t most) const {
   return value;
 }
 
+absl::StatusOr<double> JsonValue::Number(double least, double most) const {
+  double value = std::numeric_limits<double>::quiet_NaN();
+  if (json_->is_number()) value = json_->get<double>();
+  if (value >= least && value <= most) return value;
+  return Error(absl::StrCat(EscapedText(json_->dump(-1, ' ', true), kShownBytes),
+                            ", want a number from ", least, " to ", most));
+}
+
 absl::StatusOr<double> JsonValue::Amount() const {
-  double value = -1;
-  if (const auto* positive = json_->get_ptr<const uint64_t*>()) {
-    value = static_cast<double>(*positive);
-  } else if (const auto* number = json_->get_ptr<const double*>()) {
-    value = *number;
-  }
+  const double value = json_->is_number() ? json_->get<double>() : -1;
   if (!std::isfinite(value) || value < 0) return Error("want a finite number >= 0");
   return value;
 }

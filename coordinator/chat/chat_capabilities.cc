@@ -17,52 +17,50 @@ constexpr char kArgument[] = "zq_argument";
 constexpr char kArgumentValue[] = "zqValue";
 constexpr char kAnswer[] = "zqAnswer";
 
-OrderedJson Message(std::string_view role, OrderedJson content) {
+Json Message(std::string_view role, Json content) {
   return {{"role", role}, {"content", std::move(content)}};
 }
 
-OrderedJson TextParts(std::string_view text) {
-  return OrderedJson::array({{{"type", "text"}, {"text", text}}});
+Json TextParts(std::string_view text) { return Json::array({{{"type", "text"}, {"text", text}}}); }
+
+Json TrialTools() {
+  const Json properties = {{kArgument, {{"type", "string"}, {"description", "a word"}}}};
+  return Json::array({{{"type", "function"},
+                       {"function",
+                        {{"name", kFunction},
+                         {"description", "does something"},
+                         {"parameters",
+                          {{"type", "object"},
+                           {"properties", properties},
+                           {"required", Json::array({kArgument})}}}}}}});
 }
 
-OrderedJson TrialTools() {
-  const OrderedJson properties = {{kArgument, {{"type", "string"}, {"description", "a word"}}}};
-  return OrderedJson::array({{{"type", "function"},
-                              {"function",
-                               {{"name", kFunction},
-                                {"description", "does something"},
-                                {"parameters",
-                                 {{"type", "object"},
-                                  {"properties", properties},
-                                  {"required", OrderedJson::array({kArgument})}}}}}}});
-}
-
-OrderedJson CallOf(std::string_view id, std::string_view name, OrderedJson arguments) {
+Json CallOf(std::string_view id, std::string_view name, Json arguments) {
   return {{"id", id},
           {"type", "function"},
           {"function", {{"name", name}, {"arguments", std::move(arguments)}}}};
 }
 
 struct CallTrial {
-  OrderedJson content = "";
+  Json content = "";
   bool as_object = true;
   bool two_calls = false;
 };
 
 // A question, calls of a tool, and answers. Ids have nine characters because some templates insist.
-OrderedJson CallConversation(const CallTrial& trial) {
-  const OrderedJson object = {{kArgument, kArgumentValue}};
-  const OrderedJson arguments = trial.as_object ? object : OrderedJson(JsonLine(object));
-  OrderedJson assistant = Message("assistant", trial.content);
-  assistant["tool_calls"] = OrderedJson::array({CallOf("call00001", kFunction, arguments)});
-  OrderedJson messages = OrderedJson::array({Message("user", kUser)});
+Json CallConversation(const CallTrial& trial) {
+  const Json object = {{kArgument, kArgumentValue}};
+  const Json arguments = trial.as_object ? object : Json(JsonLine(object));
+  Json assistant = Message("assistant", trial.content);
+  assistant["tool_calls"] = Json::array({CallOf("call00001", kFunction, arguments)});
+  Json messages = Json::array({Message("user", kUser)});
   if (trial.two_calls) {
     assistant["tool_calls"].push_back(CallOf("call00002", kOtherFunction, arguments));
   }
   messages.push_back(assistant);
   for (const char* id : {"call00001", "call00002"}) {
     if (messages.size() == 3 && !trial.two_calls) break;
-    OrderedJson answer = Message("tool", kAnswer);
+    Json answer = Message("tool", kAnswer);
     answer["tool_call_id"] = id;
     answer["name"] = kFunction;
     messages.push_back(answer);
@@ -75,7 +73,7 @@ class Trials {
   explicit Trials(const TrialRender& render) : render_(render) {}
 
   // Empty where the template refuses.
-  std::string Text(const OrderedJson& messages, const OrderedJson& tools = nullptr) const {
+  std::string Text(const Json& messages, const Json& tools = nullptr) const {
     const auto text = render_(messages, tools);
     return text.ok() ? *text : std::string();
   }
@@ -116,21 +114,19 @@ void FindCallCapabilities(const Trials& trials, ChatCapabilities* found) {
 ChatCapabilities FindCapabilities(const TrialRender& render) {
   const Trials trials(render);
   ChatCapabilities found;
-  const OrderedJson user = OrderedJson::array({Message("user", kUser)});
-  const OrderedJson parts = OrderedJson::array({Message("user", TextParts(kUser))});
+  const Json user = Json::array({Message("user", kUser)});
+  const Json parts = Json::array({Message("user", TextParts(kUser))});
   const std::string parts_text = trials.Text(parts);
   found.text_content = Trials::Has(trials.Text(user), {kUser});
   // A list that was printed as such does not count.
   found.content_parts =
       Trials::Has(parts_text, {kUser}) && !Trials::Has(parts_text, {"text", "type"});
   const bool only_parts = !found.text_content && found.content_parts;
-  const auto content = [&](const char* text) {
-    return only_parts ? TextParts(text) : OrderedJson(text);
-  };
-  const OrderedJson with_system =
-      OrderedJson::array({Message("system", content(kSystem)), Message("user", content(kUser))});
+  const auto content = [&](const char* text) { return only_parts ? TextParts(text) : Json(text); };
+  const Json with_system =
+      Json::array({Message("system", content(kSystem)), Message("user", content(kUser))});
   found.system_role = Trials::Has(trials.Text(with_system), {kSystem, kUser});
-  const OrderedJson& messages = found.system_role ? with_system : only_parts ? parts : user;
+  const Json& messages = found.system_role ? with_system : only_parts ? parts : user;
   found.tools = Trials::Has(trials.Text(messages, TrialTools()), {kFunction});
   FindCallCapabilities(trials, &found);
   return found;

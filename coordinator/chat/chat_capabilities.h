@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "coordinator/chat/ordered_json.h"
+#include "coordinator/chat/json_line.h"
 
 namespace weft {
 
@@ -22,8 +22,8 @@ struct ChatCapabilities {
 };
 
 // Renders messages with tools (null or an array).
-using TrialRender = std::function<absl::StatusOr<std::string>(const OrderedJson& messages,
-                                                              const OrderedJson& tools)>;
+using TrialRender =
+    std::function<absl::StatusOr<std::string>(const Json& messages, const Json& tools)>;
 
 // Renders small conversations that hold words found nowhere else, and looks for the words.
 ChatCapabilities FindCapabilities(const TrialRender& render);

@@ -19,17 +19,17 @@ absl::Status Wrong(std::string_view path, std::string_view what) {
 }
 
 // A member, or null.
-const OrderedJson* Member(const OrderedJson& object, const char* name) {
+const Json* Member(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-bool HasRole(const OrderedJson& message, std::string_view role) {
+bool HasRole(const Json& message, std::string_view role) {
   const auto* text = message["role"].get_ptr<const std::string*>();
   return text != nullptr && *text == role;
 }
 
-OrderedJson Message(std::string_view role, std::string_view content) {
+Json Message(std::string_view role, std::string_view content) {
   return {{"role", role}, {"content", content}};
 }
 
@@ -38,7 +38,7 @@ std::string Join(std::string_view a, std::string_view b) {
   return absl::StrCat(AbslView(a), a.empty() || b.empty() ? "" : "\n\n", AbslView(b));
 }
 
-std::string ToolsText(const OrderedJson& tools) {
+std::string ToolsText(const Json& tools) {
   std::string text =
       "You may call functions. Each is described by one line of JSON between <tools> and "
       "</tools>:\n<tools>\n";
@@ -55,10 +55,10 @@ class MessageAdapter {
  public:
   explicit MessageAdapter(const ChatCapabilities& capabilities) : can_(capabilities) {}
 
-  absl::StatusOr<ChatConversation> Run(const OrderedJson& messages, const OrderedJson& tools) {
+  absl::StatusOr<ChatConversation> Run(const Json& messages, const Json& tools) {
     if (!messages.is_array()) return Wrong("messages", "want an array");
     if (!tools.is_array() && !tools.is_null()) return Wrong("tools", "want an array");
-    out_.messages = OrderedJson::array();
+    out_.messages = Json::array();
     for (size_t i = 0; i < messages.size(); ++i) {
       RETURN_IF_ERROR(Add(messages[i], absl::StrCat("messages[", i, "]")));
     }
@@ -75,11 +75,11 @@ class MessageAdapter {
   }
 
  private:
-  absl::Status Add(const OrderedJson& source, const std::string& path) {
+  absl::Status Add(const Json& source, const std::string& path) {
     if (!source.is_object()) return Wrong(path, "want an object");
-    const OrderedJson* role = Member(source, "role");
+    const Json* role = Member(source, "role");
     if (role == nullptr || !role->is_string()) return Wrong(path, "want a role");
-    OrderedJson message = source;
+    Json message = source;
     if (HasRole(message, "developer")) message["role"] = "system";
     const bool has_calls = Member(message, "tool_calls") != nullptr;
     RETURN_IF_ERROR(AdaptContent(&message, has_calls, path));
@@ -96,20 +96,19 @@ class MessageAdapter {
     return absl::OkStatus();
   }
 
-  absl::Status AdaptContent(OrderedJson* message, bool has_calls, const std::string& path) const {
-    const OrderedJson* content = Member(*message, "content");
+  absl::Status AdaptContent(Json* message, bool has_calls, const std::string& path) const {
+    const Json* content = Member(*message, "content");
     if (content == nullptr) {
-      (*message)["content"] =
-          has_calls && can_.null_content ? OrderedJson(nullptr) : OrderedJson("");
+      (*message)["content"] = has_calls && can_.null_content ? Json(nullptr) : Json("");
       return absl::OkStatus();
     }
     if (content->is_string()) return absl::OkStatus();
     if (!content->is_array()) return Wrong(path + ".content", "want a text or a list of parts");
     std::string text;
     for (size_t i = 0; i < content->size(); ++i) {
-      const OrderedJson& part = (*content)[i];
-      const OrderedJson* type = part.is_object() ? Member(part, "type") : nullptr;
-      const OrderedJson* words = part.is_object() ? Member(part, "text") : nullptr;
+      const Json& part = (*content)[i];
+      const Json* type = part.is_object() ? Member(part, "type") : nullptr;
+      const Json* words = part.is_object() ? Member(part, "text") : nullptr;
       if (type == nullptr || *type != "text" || words == nullptr || !words->is_string()) {
         return Wrong(absl::StrCat(path, ".content[", i, "]"),
                      "want a part of type 'text'; this model reads nothing else");
@@ -120,41 +119,40 @@ class MessageAdapter {
     return absl::OkStatus();
   }
 
-  absl::Status AdaptCalls(OrderedJson* message, const std::string& path) const {
-    OrderedJson& calls = (*message)["tool_calls"];
+  absl::Status AdaptCalls(Json* message, const std::string& path) const {
+    Json& calls = (*message)["tool_calls"];
     if (!calls.is_array()) return Wrong(path + ".tool_calls", "want an array");
     for (size_t i = 0; i < calls.size(); ++i) {
       const std::string call_path = absl::StrCat(path, ".tool_calls[", i, "]");
-      OrderedJson* function = nullptr;
+      Json* function = nullptr;
       if (calls[i].is_object() && calls[i].contains("function")) function = &calls[i]["function"];
       if (function == nullptr || !function->is_object() || Member(*function, "name") == nullptr ||
           !(*function)["name"].is_string()) {
         return Wrong(call_path, "want a function with a name");
       }
-      const OrderedJson* arguments = Member(*function, "arguments");
-      (*function)["arguments"] =
-          AdaptArguments(arguments == nullptr ? OrderedJson::object() : *arguments);
+      const Json* arguments = Member(*function, "arguments");
+      (*function)["arguments"] = AdaptArguments(arguments == nullptr ? Json::object() : *arguments);
     }
     if (!can_.tool_calls) MoveCallsToContent(message);
     return absl::OkStatus();
   }
 
   // A text that is no object of JSON stays as the client sent it.
-  OrderedJson AdaptArguments(const OrderedJson& arguments) const {
+  Json AdaptArguments(const Json& arguments) const {
     const auto* text = arguments.get_ptr<const std::string*>();
     const bool want_object = can_.object_arguments || !can_.tool_calls;
-    if (text == nullptr) return want_object ? arguments : OrderedJson(JsonLine(arguments));
+    if (text == nullptr) return want_object ? arguments : Json(JsonLine(arguments));
     if (!want_object) return arguments;
-    const auto parsed = ParseOrderedJson(*text);
-    return parsed.has_value() && parsed->is_object() ? *parsed : arguments;
+    const auto parsed = ParseJson(*text, {});
+    return parsed.ok() && parsed->is_object() ? *parsed : arguments;
   }
 
-  static void MoveCallsToContent(OrderedJson* message) {
+  static void MoveCallsToContent(Json* message) {
     std::string text;
     if ((*message)["content"].is_string()) text = (*message)["content"].get<std::string>();
     for (const auto& call : (*message)["tool_calls"]) {
-      const OrderedJson line = {{"name", call["function"]["name"]},
-                                {"arguments", call["function"]["arguments"]}};
+      const Json line = {{"name", call["function"]["name"]},
+                         {"arguments", call["function"]["arguments"]}};
       absl::StrAppend(&text, text.empty() ? "" : "\n", "<tool_call>\n", JsonLine(line),
                       "\n</tool_call>");
     }
@@ -163,7 +161,7 @@ class MessageAdapter {
   }
 
   // Answers that follow each other share one message, so that roles take turns.
-  void AddToolAnswer(const OrderedJson& message) {
+  void AddToolAnswer(const Json& message) {
     const std::string text =
         absl::StrCat("<tool_response>\n", TextOf(message["content"]), "\n</tool_response>");
     if (after_answer_ == out_.messages.size() && after_answer_ > 0) {
@@ -175,7 +173,7 @@ class MessageAdapter {
     after_answer_ = out_.messages.size();
   }
 
-  static std::string TextOf(const OrderedJson& content) {
+  static std::string TextOf(const Json& content) {
     if (const auto* text = content.get_ptr<const std::string*>()) return *text;
     std::string joined;
     if (!content.is_array()) return joined;
@@ -186,7 +184,7 @@ class MessageAdapter {
   }
 
   void AddSystemText(const std::string& text) {
-    OrderedJson& messages = out_.messages;
+    Json& messages = out_.messages;
     if (!messages.empty() && HasRole(messages[0], "system")) {
       messages[0]["content"] = Join(TextOf(messages[0]["content"]), text);
       return;
@@ -197,7 +195,7 @@ class MessageAdapter {
   // Takes out all system messages and puts their text before that of the first user.
   void MergeSystem() {
     std::string system;
-    OrderedJson kept = OrderedJson::array();
+    Json kept = Json::array();
     size_t user = SIZE_MAX;
     for (auto& message : out_.messages) {
       if (HasRole(message, "system")) {
@@ -213,7 +211,7 @@ class MessageAdapter {
       out_.messages.insert(out_.messages.begin(), Message("user", system));
       return;
     }
-    OrderedJson& content = out_.messages[user]["content"];
+    Json& content = out_.messages[user]["content"];
     content = Join(system, TextOf(content));
   }
 
@@ -221,7 +219,7 @@ class MessageAdapter {
     for (auto& message : out_.messages) {
       if (!message["content"].is_string()) continue;
       const std::string text = message["content"].get<std::string>();
-      message["content"] = OrderedJson::array({{{"type", "text"}, {"text", text}}});
+      message["content"] = Json::array({{{"type", "text"}, {"text", text}}});
     }
   }
 
@@ -232,8 +230,7 @@ class MessageAdapter {
 
 }  // namespace
 
-absl::StatusOr<ChatConversation> AdaptMessages(const OrderedJson& messages,
-                                               const OrderedJson& tools,
+absl::StatusOr<ChatConversation> AdaptMessages(const Json& messages, const Json& tools,
                                                const ChatCapabilities& capabilities) {
   return MessageAdapter(capabilities).Run(messages, tools);
 }

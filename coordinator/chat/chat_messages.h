@@ -3,13 +3,13 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/chat/chat_capabilities.h"
-#include "coordinator/chat/ordered_json.h"
+#include "coordinator/chat/json_line.h"
 
 namespace weft {
 
 struct ChatConversation {
-  OrderedJson messages;
-  OrderedJson tools;  // null: none, or already in the messages
+  Json messages;
+  Json tools;  // null: none, or already in the messages
 };
 
 // `messages` as in OpenAI's API: objects with role, content (text, null or parts), tool_calls,
@@ -23,8 +23,7 @@ struct ChatConversation {
 //   messages of the user, as <tool_response>text</tool_response>;
 // * the system text goes before the first message of the user, an empty line between them.
 // Errors: INVALID_ARGUMENT, "messages[2].content[0]: ...", for what is no message or no text.
-absl::StatusOr<ChatConversation> AdaptMessages(const OrderedJson& messages,
-                                               const OrderedJson& tools,
+absl::StatusOr<ChatConversation> AdaptMessages(const Json& messages, const Json& tools,
                                                const ChatCapabilities& capabilities);
 
 }  // namespace weft

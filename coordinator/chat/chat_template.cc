@@ -40,17 +40,16 @@ absl::StatusOr<ChatTemplate::Variant> ChatTemplate::MakeVariant(std::string_view
   request.now.tm_year = 124;  // any day will do
   request.now.tm_mday = 1;
   const ChatCapabilities capabilities =
-      FindCapabilities([&](const OrderedJson& messages, const OrderedJson& tools) {
+      FindCapabilities([&](const Json& messages, const Json& tools) {
         return RenderVariant(*parsed, messages, tools, request);
       });
   return Variant{source, *std::move(parsed), capabilities};
 }
 
 absl::StatusOr<std::string> ChatTemplate::RenderVariant(const jinja::Template& parsed,
-                                                        const OrderedJson& messages,
-                                                        const OrderedJson& tools,
+                                                        const Json& messages, const Json& tools,
                                                         const ChatRequest& request) const {
-  OrderedJson variables = request.variables.is_object() ? request.variables : OrderedJson::object();
+  Json variables = request.variables.is_object() ? request.variables : Json::object();
   variables["messages"] = messages;
   variables["tools"] = tools;
   // Transformers passes it too, and templates rely on its being defined.
@@ -65,7 +64,7 @@ namespace {
 
 // What gpt-oss calls `thinking` others call `reasoning_content`; clients send the latter. Not where
 // a call comes with content: that template takes only one of the two.
-void NameReasoning(OrderedJson* messages) {
+void NameReasoning(Json* messages) {
   for (auto& message : *messages) {
     const auto reasoning = message.find("reasoning_content");
     if (reasoning == message.end() || !reasoning->is_string() || message.contains("thinking")) {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/chat/chat_capabilities.h"
 #include "coordinator/chat/jinja/template.h"
-#include "coordinator/chat/ordered_json.h"
+#include "coordinator/chat/json_line.h"
 
 namespace weft {
 
@@ -27,12 +27,12 @@ struct ChatTemplateOptions {
 };
 
 struct ChatRequest {
-  OrderedJson messages;  // as chat_messages.h says
-  OrderedJson tools;     // null or an array of {"type": "function", "function": {...}}
+  Json messages;  // as chat_messages.h says
+  Json tools;     // null or an array of {"type": "function", "function": {...}}
   bool add_generation_prompt = true;
   // More variables, enable_thinking for one: an object, or null. Those that are named here
   // otherwise cannot be set by it.
-  OrderedJson variables;
+  Json variables;
   std::tm now = {};  // the civil time that the template sees
 };
 
@@ -67,9 +67,8 @@ class ChatTemplate {
   ChatTemplate() = default;
   absl::StatusOr<Variant> MakeVariant(std::string_view key, const std::string& source,
                                       const jinja::Limits& limits) const;
-  absl::StatusOr<std::string> RenderVariant(const jinja::Template& parsed,
-                                            const OrderedJson& messages, const OrderedJson& tools,
-                                            const ChatRequest& request) const;
+  absl::StatusOr<std::string> RenderVariant(const jinja::Template& parsed, const Json& messages,
+                                            const Json& tools, const ChatRequest& request) const;
   const Variant& Choose(bool with_tools) const {
     return with_tools && tool_use_.has_value() ? *tool_use_ : *plain_;
   }

@@ -28,17 +28,17 @@ std::optional<FunctionCall> ParseBuiltIn(std::string_view text) {
   if (mark == std::string_view::npos || text[last] != ')') return std::nullopt;
   const std::string_view name = text.substr(0, mark);
   std::string_view rest = text.substr(mark + kCall.size(), last - mark - kCall.size());
-  OrderedJson arguments = OrderedJson::object();
+  Json arguments = Json::object();
   while (!rest.empty()) {
     const size_t equals = rest.find("=\"");
     if (equals == std::string_view::npos) return std::nullopt;
     size_t end = equals + 2;
     while (end < rest.size() && rest[end] != '"') end += rest[end] == '\\' ? 2 : 1;
     if (end >= rest.size()) return std::nullopt;
-    const auto value = ParseOrderedJson(rest.substr(equals + 1, end - equals));
+    const auto value = ParseJson(rest.substr(equals + 1, end - equals), {});
     const std::string key(rest.substr(0, equals));
     const bool is_word = !key.empty() && key.find_first_of(" \"'(),.=") == std::string::npos;
-    if (!value.has_value() || !is_word || arguments.size() >= 64) return std::nullopt;
+    if (!value.ok() || !is_word || arguments.size() >= 64) return std::nullopt;
     arguments[key] = *value;
     rest.remove_prefix(end + 1);
     if (!rest.empty() && rest[0] != ',') return std::nullopt;

@@ -13,7 +13,7 @@ bool IsName(std::string_view name) {
          name.find_first_of(" \t\r\n\"<>{}") == std::string_view::npos;
 }
 
-std::optional<FunctionCall> FromJson(const std::string& name, const OrderedJson& arguments) {
+std::optional<FunctionCall> FromJson(const std::string& name, const Json& arguments) {
   if (!IsName(name)) return std::nullopt;
   if (arguments.is_object()) return FunctionCall{name, JsonLine(arguments)};
   if (const auto* text = arguments.get_ptr<const std::string*>()) return MakeCall(name, *text);
@@ -23,8 +23,8 @@ std::optional<FunctionCall> FromJson(const std::string& name, const OrderedJson&
 }  // namespace
 
 std::optional<FunctionCall> ParseCall(std::string_view text) {
-  const auto json = ParseOrderedJson(text);
-  if (!json.has_value() || !json->is_object()) return std::nullopt;
+  const auto json = ParseJson(text, {});
+  if (!json.ok() || !json->is_object()) return std::nullopt;
   const auto name = json->find("name");
   if (name == json->end() || !name->is_string()) return std::nullopt;
   for (const char* key : {"arguments", "parameters"}) {
@@ -33,12 +33,12 @@ std::optional<FunctionCall> ParseCall(std::string_view text) {
       return FromJson(name->get<std::string>(), *arguments);
     }
   }
-  return FromJson(name->get<std::string>(), OrderedJson::object());
+  return FromJson(name->get<std::string>(), Json::object());
 }
 
 std::optional<FunctionCall> MakeCall(std::string_view name, std::string_view arguments) {
-  const auto json = ParseOrderedJson(arguments);
-  if (!IsName(name) || !json.has_value() || !json->is_object()) return std::nullopt;
+  const auto json = ParseJson(arguments, {});
+  if (!IsName(name) || !json.ok() || !json->is_object()) return std::nullopt;
   return FunctionCall{std::string(name), JsonLine(*json)};
 }
 

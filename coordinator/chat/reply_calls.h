@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "coordinator/chat/ordered_json.h"
+#include "coordinator/chat/json_line.h"
 
 namespace weft {
 

@@ -30,7 +30,7 @@ MAY_USE = {
     "coordinator/json": ["common/base"],
     "coordinator/tokenizer": ["common/base", "common/regex", "common/tensor", "common/gguf"],
     "coordinator/chat/jinja": ["common/base"],
-    "coordinator/chat": ["common/base", "coordinator/chat/jinja"],
+    "coordinator/chat": ["common/base", "coordinator/json", "coordinator/chat/jinja"],
     "coordinator/models": ["common/base", "common/tensor", "common/graph", "common/gguf"],
     "coordinator/placement": ["common/base", "common/regex", "common/tensor", "common/graph", "common/gguf",
                               "common/device", "coordinator/json", "coordinator/models"],

@@ -3,8 +3,10 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "coordinator/cli/command_line.h"
+#include "rpc_backend/protocol/silence_protobuf.h"
 
 int main(int argc, char** argv) {
+  weft::SilenceProtobuf();
   const weft::SystemClock clock;
   weft::Logger logger("weft", weft::LogLevel::kInfo);
   return weft::RunCommandLine(argc, argv, clock, logger);

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/base/log.h"
+#include "rpc_backend/protocol/silence_protobuf.h"
 #include "worker/worker.h"
 
 namespace weft {
@@ -13,6 +14,11 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
       ->capture_default_str();
   app.add_option("--data-listen", options.data_listen,
                  "host of the data plane; default: that of --listen");
+  app.add_option("--data-ports", options.data_ports,
+                 "ports of the data plane over UCX: FIRST or FIRST-LAST; default: any");
+  app.add_option("--announce", options.announce,
+                 "HOST[:PORT] under which other machines reach this one's data plane and control "
+                 "port, where that is not where it listens (containers, NAT)");
   app.add_option("--name", options.name, "how people call it; default: the machine's name");
   app.add_option("--devices", options.devices, "devices to offer: cpu, blas")
       ->delimiter(',')
@@ -46,7 +52,8 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
 
 }  // namespace
 
-int RunWorkerCommandLine(int argc, char** argv, const DeviceFactory& factory) {
+int RunWorkerCommandLine(int argc, char** argv, const DeviceFactory& factory,
+                         const TransportWrapper& wrap_ucx) {
   CLI::App app("weft-worker offers this machine's devices to weft.", "weft-worker");
   app.footer("Example: weft-worker --listen 127.0.0.1:7000 --threads 4 --cache ~/.cache/weft");
   app.set_version_flag("--version", "weft-worker " WEFT_VERSION);
@@ -63,7 +70,8 @@ int RunWorkerCommandLine(int argc, char** argv, const DeviceFactory& factory) {
                          : options.quiet ? LogLevel::kWarning
                                          : LogLevel::kInfo;
   Logger logger("weft-worker", level);
-  return RunWorker(options, factory, logger);
+  SilenceProtobuf();
+  return RunWorker(options, factory, logger, wrap_ucx);
 }
 
 }  // namespace weft

@@ -4,14 +4,18 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
-#include <cstdint>
+#include <algorithm>
+#include <cerrno>
 #include <memory>
+#include <string>
+#include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "rpc_backend/protocol/version.h"
 
 namespace weft {
 namespace {
@@ -31,41 +35,39 @@ bool IsLoopback(const sockaddr& address) {
 }  // namespace
 
 absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view flag, std::string_view text) {
-  const auto bad = [&](std::string_view why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(AbslView(flag), " ", AbslView(text), ": ", AbslView(why)));
+  const auto bad = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat(AbslView(flag), ": ", why));
   };
-  ListenAddress parsed;
-  if (absl::StartsWith(AbslView(text), "unix:")) {
-    parsed.loopback = true;
-    return parsed;
-  }
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) return bad("want HOST:PORT or unix:PATH");
-  std::string_view host = text.substr(0, colon);
-  const std::string_view port = text.substr(colon + 1);
-  int32_t number = 0;
-  if (!absl::SimpleAtoi(AbslView(port), &number) || number < 0 || number > 65535) {
-    return bad("the port is not a number from 0 to 65535");
-  }
-  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    return bad("write an IPv6 address in brackets");
-  }
-  parsed.host = std::string(host);
-  parsed.port = std::string(port);
+  absl::StatusOr<HostAddress> parsed = ParseHostAddress(text, kDefaultWorkerPort, 0);
+  if (!parsed.ok()) return bad(parsed.status().message());
+  ListenAddress address{*std::move(parsed)};
+  address.loopback = true;
+  if (address.host.empty()) return address;
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int error = getaddrinfo(parsed.host.c_str(), parsed.port.c_str(), &hints, &found);
-  if (error != 0) return bad(gai_strerror(error));
+  const int error =
+      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  if (error != 0) return bad(absl::StrCat("'", AbslView(text), "': ", gai_strerror(error)));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-  parsed.loopback = true;
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    parsed.loopback = parsed.loopback && IsLoopback(*at->ai_addr);
+    address.loopback = address.loopback && IsLoopback(*at->ai_addr);
   }
-  return parsed;
+  return address;
+}
+
+bool IsSocketServed(const HostAddress& address) {
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;
+  if (address.socket_path.empty() || address.socket_path.size() >= sizeof name.sun_path)
+    return false;
+  std::copy(address.socket_path.begin(), address.socket_path.end(), name.sun_path);
+  const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor < 0) return false;
+  const int result = connect(descriptor, reinterpret_cast<const sockaddr*>(&name), sizeof name);
+  const bool served = result == 0 || errno == EAGAIN;  // EAGAIN: it is busy
+  close(descriptor);
+  return served;
 }
 
 bool IsWildcard(std::string_view host) { return host == "0.0.0.0" || host == "::"; }

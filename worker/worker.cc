@@ -12,6 +12,7 @@
 #include "common/base/processors.h"
 #include "common/base/status_macros.h"
 #include "common/transport/host_identity.h"
+#include "common/transport/own_address.h"
 #include "common/transport/ucx/ucx_transport.h"
 #include "rpc_backend/protocol/limits.h"
 #include "rpc_backend/protocol/version.h"
@@ -64,6 +65,26 @@ WorkerDevice Describe(absl::Span<Device* const> devices, const Device& device) {
   return made;
 }
 
+// What others shall connect to instead of `listened`; empty: that.
+absl::StatusOr<std::string> AnnouncedHost(const WorkerOptions& options,
+                                          const std::string& listened) {
+  if (!options.announce.empty()) {
+    ASSIGN_OR_RETURN(const ListenAddress address,
+                     ParseListenAddress("--announce", options.announce));
+    return address.host;
+  }
+  if (!IsWildcard(listened)) return std::string();
+  std::string own = OwnAddress();
+  return own.empty() ? MachineName() : own;
+}
+
+// Of the control plane; 0: the one that was listened on.
+absl::StatusOr<int32_t> AnnouncedPort(const WorkerOptions& options) {
+  if (options.announce.empty()) return 0;
+  ASSIGN_OR_RETURN(const HostAddress address, ParseHostAddress(options.announce, 0, 0));
+  return address.port;
+}
+
 }  // namespace
 
 absl::Status Worker::TestDevices() {
@@ -87,16 +108,24 @@ absl::Status Worker::TestDevices() {
   return absl::OkStatus();
 }
 
-absl::Status Worker::OpenTransports(const WorkerOptions& options, const ListenAddress& address) {
+absl::Status Worker::OpenTransports(const WorkerOptions& options, const ListenAddress& address,
+                                    const TransportWrapper& wrap_ucx) {
   if (options.transport != "grpc") {
     UcxTransportOptions ucx;
-    ucx.bind_host = !options.data_listen.empty() ? options.data_listen
-                    : !address.host.empty()      ? address.host
-                                                 : ucx.bind_host;
-    if (IsWildcard(ucx.bind_host)) ucx.announce_host = MachineName();
+    if (!options.data_listen.empty()) {
+      ASSIGN_OR_RETURN(const ListenAddress data,
+                       ParseListenAddress("--data-listen", options.data_listen));
+      ucx.bind_host = data.host;
+    } else if (!address.host.empty()) {
+      ucx.bind_host = address.host;
+    }
+    ASSIGN_OR_RETURN(ucx.announce_host, AnnouncedHost(options, ucx.bind_host));
+    ASSIGN_OR_RETURN(const PortRange ports, ParsePortRange("--data-ports", options.data_ports));
+    ucx.first_port = ports.first;
+    ucx.port_count = static_cast<uint16_t>(ports.last - ports.first + 1);
     absl::StatusOr<std::unique_ptr<Transport>> made = NewUcxTransport(ucx);
     if (made.ok()) {
-      ucx_ = *std::move(made);
+      ucx_ = wrap_ucx ? wrap_ucx(*std::move(made)) : *std::move(made);
       parts_.transports.push_back(ucx_.get());
     } else if (options.transport == "ucx") {
       return made.status();
@@ -112,7 +141,7 @@ absl::Status Worker::OpenTransports(const WorkerOptions& options, const ListenAd
 absl::StatusOr<WorkerHello> Worker::MakeHello(const WorkerOptions& options) const {
   WorkerHello hello;
   hello.protocol = OwnHello();
-  hello.name = options.name.empty() ? MachineName() : options.name;
+  hello.name = options.name;
   ASSIGN_OR_RETURN(hello.incarnation, RandomBytes(kIncarnationBytes));
   hello.host_identity = HostIdentity();
   for (size_t i = 0; i < parts_.devices.size(); ++i) {
@@ -128,13 +157,14 @@ absl::StatusOr<WorkerHello> Worker::MakeHello(const WorkerOptions& options) cons
   return hello;
 }
 
-absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerOptions& options,
-                                                      const DeviceFactory& factory,
-                                                      Logger& logger) {
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
+                                                      const DeviceFactory& factory, Logger& logger,
+                                                      const TransportWrapper& wrap_ucx) {
   RETURN_IF_ERROR(CheckWorkerOptions(options));
+  if (options.name.empty()) options.name = MachineName();
   std::unique_ptr<Worker> worker(new Worker(logger));
   DeviceOptions devices;
-  devices.host = options.name.empty() ? MachineName() : options.name;
+  devices.host = options.name;
   devices.kinds = options.devices;
   devices.threads = options.threads > 0 ? options.threads : AvailableProcessors();
   devices.memory_bytes = options.memory_bytes;
@@ -147,7 +177,11 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerOptions& optio
                      WeightCache::Open(options.cache, options.cache_quota_bytes, logger));
   }
   ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress("--listen", options.listen));
-  RETURN_IF_ERROR(worker->OpenTransports(options, address));
+  if (IsSocketServed(address)) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options.listen, ": another process does"));
+  }
+  RETURN_IF_ERROR(worker->OpenTransports(options, address, wrap_ucx));
   worker->parts_.files = &worker->files_;
   worker->parts_.cache = worker->cache_.get();
   worker->parts_.logger = &logger;
@@ -155,8 +189,11 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerOptions& optio
                                                      std::chrono::milliseconds(options.lease_ms),
                                                      WireLimits().sessions);
   WorkerServerOptions server;
-  server.listen = options.listen;
-  if (IsWildcard(address.host)) server.announce_host = MachineName();
+  server.listen = address;
+  if (address.socket_path.empty()) {
+    ASSIGN_OR_RETURN(server.announce.host, AnnouncedHost(options, address.host));
+    ASSIGN_OR_RETURN(server.announce.port, AnnouncedPort(options));
+  }
   server.data = worker->grpc_.get();
   ASSIGN_OR_RETURN(server.hello, worker->MakeHello(options));
   ASSIGN_OR_RETURN(worker->server_,
@@ -168,9 +205,11 @@ Worker::~Worker() {
   if (server_ != nullptr) server_->Shutdown("the worker ends", kShutdownGrace);
 }
 
-int RunWorker(const WorkerOptions& options, const DeviceFactory& factory, Logger& logger) {
+int RunWorker(const WorkerOptions& options, const DeviceFactory& factory, Logger& logger,
+              const TransportWrapper& wrap_ucx) {
   std::signal(SIGPIPE, SIG_IGN);
-  absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Start(options, factory, logger);
+  absl::StatusOr<std::unique_ptr<Worker>> worker =
+      Worker::Start(options, factory, logger, wrap_ucx);
   if (!worker.ok()) {
     logger.Error(StdView(worker.status().message()));
     return absl::IsInvalidArgument(worker.status()) ? 2 : 1;

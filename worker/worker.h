@@ -1,6 +1,7 @@
 // One worker process: its devices, its sessions and its server, from start to exit.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,14 +20,17 @@
 
 namespace weft {
 
+// What stands between sessions and UCX, for tests.
+using TransportWrapper = std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)>;
+
 class Worker {
  public:
-  // Serves when it returns. `factory` may be empty; `logger` outlives the worker. Errors:
-  // INVALID_ARGUMENT naming the flag; UNAVAILABLE for an address; those of the devices and the
-  // cache. What a device fails in its self-test is logged and quarantined.
-  static absl::StatusOr<std::unique_ptr<Worker>> Start(const WorkerOptions& options,
-                                                       const DeviceFactory& factory,
-                                                       Logger& logger);
+  // Serves when it returns. `factory` and `wrap_ucx` may be empty; `logger` outlives the worker.
+  // Errors: INVALID_ARGUMENT naming the flag; UNAVAILABLE for an address; those of the devices and
+  // the cache. What a device fails in its self-test is logged and quarantined.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(WorkerOptions options,
+                                                       const DeviceFactory& factory, Logger& logger,
+                                                       const TransportWrapper& wrap_ucx = {});
   ~Worker();
 
   const std::string& address() const { return server_->address(); }
@@ -45,7 +49,8 @@ class Worker {
   explicit Worker(Logger& logger) : logger_(logger) {}
   // Tests every device. Those that hang are left out for good.
   absl::Status TestDevices();
-  absl::Status OpenTransports(const WorkerOptions& options, const ListenAddress& address);
+  absl::Status OpenTransports(const WorkerOptions& options, const ListenAddress& address,
+                              const TransportWrapper& wrap_ucx);
   absl::StatusOr<WorkerHello> MakeHello(const WorkerOptions& options) const;
 
   Logger& logger_;
@@ -61,6 +66,7 @@ class Worker {
 };
 
 // Runs a worker until SIGTERM or SIGINT; returns the exit code.
-int RunWorker(const WorkerOptions& options, const DeviceFactory& factory, Logger& logger);
+int RunWorker(const WorkerOptions& options, const DeviceFactory& factory, Logger& logger,
+              const TransportWrapper& wrap_ucx = {});
 
 }  // namespace weft

@@ -1,6 +1,12 @@
 #include "worker/worker_options.h"
 
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 #include "worker/listen_address.h"
 
@@ -9,7 +15,32 @@ namespace {
 
 constexpr int32_t kMaxThreads = 1024;
 
+absl::Status CheckReach(std::string_view flag, const std::string& text, bool insecure) {
+  ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(flag, text));
+  if (address.loopback || insecure) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      AbslView(flag), " ", text,
+      ": whoever reaches this address could use the worker, nothing is encrypted yet; pass "
+      "--insecure on a network that you trust"));
+}
+
 }  // namespace
+
+absl::StatusOr<PortRange> ParsePortRange(std::string_view flag, std::string_view text) {
+  if (text.empty()) return PortRange();
+  const std::pair<absl::string_view, absl::string_view> ends =
+      absl::StrSplit(AbslView(text), absl::MaxSplits('-', 1));
+  const absl::string_view last_text =
+      absl::StrContains(AbslView(text), '-') ? ends.second : ends.first;
+  uint32_t first = 0;
+  uint32_t last = 0;
+  if (!absl::SimpleAtoi(ends.first, &first) || !absl::SimpleAtoi(last_text, &last) || first < 1 ||
+      last < first || last > 65535) {
+    return absl::InvalidArgumentError(absl::StrCat(AbslView(flag), ": '", AbslView(text),
+                                                   "': want FIRST or FIRST-LAST, 1 to 65535"));
+  }
+  return PortRange{static_cast<uint16_t>(first), static_cast<uint16_t>(last)};
+}
 
 absl::Status CheckWorkerOptions(const WorkerOptions& options) {
   if (options.threads < 0 || options.threads > kMaxThreads) {
@@ -27,14 +58,13 @@ absl::Status CheckWorkerOptions(const WorkerOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--transport: '", options.transport, "'; use auto, ucx or grpc"));
   }
-  ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress("--listen", options.listen));
-  if (!address.loopback && !options.insecure) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--listen ", options.listen,
-        ": whoever reaches this address could use the worker, nothing is encrypted yet; pass "
-        "--insecure on a network that you trust"));
+  RETURN_IF_ERROR(CheckReach("--listen", options.listen, options.insecure));
+  if (!options.data_listen.empty()) {
+    RETURN_IF_ERROR(CheckReach("--data-listen", options.data_listen, options.insecure));
   }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(ParsePortRange("--data-ports", options.data_ports).status());
+  if (options.announce.empty()) return absl::OkStatus();
+  return ParseListenAddress("--announce", options.announce).status();
 }
 
 }  // namespace weft

@@ -3,16 +3,22 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace weft {
 
 struct WorkerOptions {
   std::string listen = "127.0.0.1:7000";  // control address: HOST:PORT, port 0: any; or unix:PATH
   std::string data_listen;                // host of the data plane; empty: as `listen`
-  std::string name;                       // for people; empty: the host's name
+  std::string data_ports;                 // of UCX: "7100" or "7100-7163"; empty: any
+  // HOST[:PORT] under which other machines reach the data plane, where that is not the address it
+  // listens on; PORT stands for the control port. Empty: as listened on.
+  std::string announce;
+  std::string name;  // for people; empty: the host's name
   std::vector<std::string> devices = {"cpu"};
   int32_t threads = 0;          // of the CPU device; 0: one per processor
   int64_t memory_bytes = 0;     // most that the CPU device gives out; 0: what the machine has
@@ -27,6 +33,15 @@ struct WorkerOptions {
   bool quiet = false;
   bool verbose = false;
 };
+
+// A range of ports, both included.
+struct PortRange {
+  uint16_t first = 0;  // 0: any
+  uint16_t last = 0;
+};
+
+// Takes "", "7100" and "7100-7163". Errors: INVALID_ARGUMENT naming the flag.
+absl::StatusOr<PortRange> ParsePortRange(std::string_view flag, std::string_view text);
 
 // Errors: INVALID_ARGUMENT naming the flag.
 absl::Status CheckWorkerOptions(const WorkerOptions& options);

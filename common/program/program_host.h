@@ -94,8 +94,12 @@ class ProgramHost {
   // order, on each device; those of programs with Program::copies > 1 may overlap on several.
   virtual absl::Status Launch(InstanceId instance, const StepInput& input) = 0;
   // Waits for that step. Errors: DEADLINE_EXCEEDED; CANCELLED; ABORTED by the observer; the first
-  // error of its commands, those of messages included. After a DEADLINE_EXCEEDED of this wait the
-  // step is still in flight.
+  // error of its commands, those of messages included.
+  // DEADLINE_EXCEEDED has two meanings that only the caller can tell apart, by the clock: before
+  // `deadline` it is the step's own end, because a message to it did not come by its
+  // StepInput::deadline, and the step is over; else this wait's, and the step is still in flight.
+  // Who wants no doubt gives the wait a later deadline than the step. Another Await of a step that
+  // is over says NOT_FOUND.
   virtual absl::StatusOr<StepOutput> Await(int64_t step, Clock::TimePoint deadline) = 0;
   // The step ends as soon as its streams notice; its table updates still happen.
   virtual absl::Status Cancel(int64_t step) = 0;

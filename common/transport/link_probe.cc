@@ -18,9 +18,9 @@ enum Word : uint8_t {
   kEnd = 4,
 };
 
-absl::Status Unexpected(int32_t peer) {
+absl::Status Unexpected(MessagePort& port, int32_t peer) {
   return absl::InvalidArgumentError(
-      absl::StrCat("peer ", peer, " sent something else during a link probe"));
+      absl::StrCat(PeerText(port, peer), " sent something else during a link probe"));
 }
 
 class Prober {
@@ -43,7 +43,7 @@ class Prober {
         port_.Receive(
             {.kinds = KindBit(header_.kind), .peer = peer_, .step = header_.step, .id = header_.id},
             deadline_));
-    return answer.payload == payload ? absl::OkStatus() : Unexpected(peer_);
+    return answer.payload == payload ? absl::OkStatus() : Unexpected(port_, peer_);
   }
 
   // Seconds until `count` large messages have arrived.
@@ -123,7 +123,7 @@ absl::Status AnswerLinkProbe(MessagePort& port, int32_t peer, const LinkProbeOpt
         const Message message,
         port.Receive({.kinds = KindBit(options.key.kind), .peer = peer, .step = options.key.step},
                      deadline));
-    if (message.payload.empty()) return Unexpected(peer);
+    if (message.payload.empty()) return Unexpected(port, peer);
     switch (message.payload[0]) {
       case kEcho:
         RETURN_IF_ERROR(SendBytes(port, peer, message.header, message.payload));
@@ -133,13 +133,13 @@ absl::Status AnswerLinkProbe(MessagePort& port, int32_t peer, const LinkProbeOpt
         break;
       case kAcknowledge: {
         // A small message may overtake large ones.
-        if (message.payload.size() != 2) return Unexpected(peer);
+        if (message.payload.size() != 2) return Unexpected(port, peer);
         for (; bulk_count < message.payload[1]; ++bulk_count) {
           ASSIGN_OR_RETURN(const Message bulk, port.Receive({.kinds = KindBit(options.key.kind),
                                                              .peer = peer,
                                                              .step = options.key.step},
                                                             deadline));
-          if (bulk.payload.empty() || bulk.payload[0] != kBulk) return Unexpected(peer);
+          if (bulk.payload.empty() || bulk.payload[0] != kBulk) return Unexpected(port, peer);
         }
         bulk_count = 0;
         RETURN_IF_ERROR(SendBytes(port, peer, message.header, message.payload));
@@ -148,7 +148,7 @@ absl::Status AnswerLinkProbe(MessagePort& port, int32_t peer, const LinkProbeOpt
       case kEnd:
         return absl::OkStatus();
       default:
-        return Unexpected(peer);
+        return Unexpected(port, peer);
     }
   }
 }

@@ -16,6 +16,13 @@ KindTraffic PeerTraffic::Total() const {
   return total;
 }
 
+std::string PeerText(MessagePort& port, int32_t peer) {
+  for (const PeerTraffic& traffic : port.traffic()) {
+    if (traffic.peer == peer) return absl::StrCat("peer ", peer, " (", traffic.name, ")");
+  }
+  return absl::StrCat("peer ", peer);
+}
+
 absl::Status SendBytes(MessagePort& port, int32_t peer, const MessageHeader& header,
                        absl::Span<const uint8_t> payload) {
   return port.Send(peer, header, absl::MakeConstSpan(&payload, 1));

@@ -73,6 +73,10 @@ class MessagePort {
   // Errors: DEADLINE_EXCEEDED naming one that is missing; UNAVAILABLE for one that is lost.
   virtual absl::Status AwaitPeers(Clock::TimePoint deadline) = 0;
 
+  // No peer will connect to this port any more: strangers cannot either, where that is possible.
+  // Connections that exist go on. Called again, nothing happens.
+  virtual void StopListening() {}
+
   // Sends the parts as one payload. The bytes are copied or gone when it returns, and it never
   // waits for the receiver to read: only, up to the port's send timeout, while more bytes than the
   // limit are on their way to that peer. Errors: INVALID_ARGUMENT for a header out of range, a
@@ -112,6 +116,9 @@ class MessagePort {
 };
 
 inline constexpr int64_t kMaxPortAddressBytes = 1024;
+
+// "peer 1 (w1 (10.0.0.2:7000))": that peer in errors.
+std::string PeerText(MessagePort& port, int32_t peer);
 
 // Sends one span of bytes.
 absl::Status SendBytes(MessagePort& port, int32_t peer, const MessageHeader& header,

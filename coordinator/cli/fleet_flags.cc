@@ -37,7 +37,7 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
       ->group(kGroup);
   command
       .add_option("--worker-timeout", flags.worker_timeout_s,
-                  "seconds after which a silent worker is lost")
+                  "seconds after which a silent worker is lost; more for slow networks")
       ->capture_default_str()
       ->group(kGroup);
   command

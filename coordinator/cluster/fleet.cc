@@ -10,13 +10,15 @@
 #include "common/base/absl_view.h"
 #include "common/base/clock.h"
 #include "common/base/error_scope.h"
+#include "common/base/host_address.h"
 #include "common/base/mutex.h"
+#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
 #include "common/transport/own_address.h"
 #include "common/transport/ucx/ucx_transport.h"
 #include "rpc_backend/client/remote_device.h"
-#include "rpc_backend/client/worker_address.h"
+#include "rpc_backend/protocol/version.h"
 
 namespace weft {
 namespace {
@@ -99,7 +101,7 @@ class SlowStartNotice {
 }  // namespace
 
 absl::StatusOr<std::string> NormalWorkerAddress(std::string_view text) {
-  ASSIGN_OR_RETURN(const WorkerAddress address, ParseWorkerAddress(text));
+  ASSIGN_OR_RETURN(const HostAddress address, ParseHostAddress(text, kDefaultWorkerPort));
   return address.Text();
 }
 
@@ -135,24 +137,18 @@ absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
   }
   std::vector<absl::StatusOr<std::unique_ptr<RemoteWorker>>> connected;
   for (size_t i = 0; i < addresses.size(); ++i) connected.emplace_back(absl::UnknownError(""));
-  std::vector<std::thread> threads;
-  absl::Status started;
-  const auto connect = [&](size_t i) {
+  RETURN_IF_ERROR(RunParallel(addresses.size(), [&](size_t i) {
     RemoteWorkerOptions worker;
     worker.name = absl::StrCat("w", i);
     worker.address = addresses[i];
-    worker.connect_timeout = options.connect_timeout;
     worker.loss_after = options.loss_after;
+    worker.connect_timeout = options.loss_after;
+    worker.stall_timeout = 4 * options.loss_after;
+    worker.ping_period = std::min(worker.ping_period, options.loss_after / 2);
     connected[i] = RemoteWorker::Connect(worker, &logger_);
     notice.Reached(addresses[i]);
-  };
-  for (size_t i = 0; i < addresses.size() && started.ok(); ++i) {
-    absl::StatusOr<std::thread> thread = StartThread([&connect, i] { connect(i); });
-    started = thread.status();
-    if (thread.ok()) threads.push_back(*std::move(thread));
-  }
-  for (std::thread& thread : threads) thread.join();
-  RETURN_IF_ERROR(started);
+    return absl::OkStatus();  // below, in order
+  }));
   for (absl::StatusOr<std::unique_ptr<RemoteWorker>>& worker : connected) {
     // One that is not there is as good as lost.
     if (absl::IsUnavailable(worker.status()) || absl::IsDeadlineExceeded(worker.status())) {
@@ -172,6 +168,8 @@ absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
 absl::Status Fleet::OpenLink(const FleetOptions& options) {
   FleetLinkOptions link;
   link.transport = options.transport;
+  // A worker that is lost meanwhile ends it sooner.
+  link.timeout = 4 * options.loss_after;
   link.logger = &logger_;
   if (options.transport != "grpc") {
     absl::StatusOr<std::unique_ptr<Transport>> ucx = NewUcxTransport(UcxOptionsFor(workers_));

@@ -26,9 +26,10 @@ struct FleetOptions {
   // More workers, started and ended with the fleet; after those of `workers`.
   int32_t local_workers = 0;
   LocalWorkersOptions local;
-  std::string transport = "auto";              // "auto", "ucx", "grpc"
-  std::chrono::milliseconds loss_after{2500};  // a worker that is silent for so long is lost
-  std::chrono::milliseconds connect_timeout{10000};
+  std::string transport = "auto";  // "auto", "ucx", "grpc"
+  // A worker that is silent for so long is lost, or is not there. Times for setting connections up
+  // and for weights on their way follow from it.
+  std::chrono::milliseconds loss_after{2500};
   bool ignore_files = false;  // workers get all weights from here, as if they saw no file
 };
 

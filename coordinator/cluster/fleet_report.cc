@@ -8,8 +8,6 @@
 namespace weft {
 namespace {
 
-constexpr std::chrono::milliseconds kProbeTime{5000};
-
 WorkerReport Describe(RemoteWorker& worker) {
   WorkerReport report;
   const RemoteWorkerInfo& info = worker.info();
@@ -33,8 +31,10 @@ WorkerReport Describe(RemoteWorker& worker) {
 
 FleetReport ReportFleet(Fleet& fleet, bool measure) {
   FleetReport report;
-  if (measure) {
-    for (const PairMeasurement& link : fleet.link().MeasureLinks(kProbeTime)) {
+  if (measure && fleet.worker_count() > 0) {
+    // Slow networks need longer for both.
+    const std::chrono::milliseconds time = fleet.worker(0).options().loss_after;
+    for (const PairMeasurement& link : fleet.link().MeasureLinks(time)) {
       report.links.push_back(
           {fleet.link().name(link.pair.a), fleet.link().name(link.pair.b), link.pair.same_host,
            link.transport, std::string(link.status.message()), link.latency_us, link.bytes_per_s});

@@ -3,9 +3,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -13,8 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
 #include "common/base/mutex.h"
+#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
-#include "common/base/thread.h"
+#include "common/transport/host_identity.h"
 #include "common/transport/link_probe.h"
 #include "rpc_backend/client/worker_connection.h"
 #include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
@@ -23,6 +22,10 @@
 
 namespace weft {
 namespace {
+
+// Calls in which a worker waits for others.
+constexpr std::string_view kMeasureVerb = "MeasureLink";
+constexpr std::string_view kConnectVerb = "ConnectPeers";
 
 bool Offers(const RemoteWorker& worker, const std::string& transport) {
   const std::vector<std::string>& all = worker.info().transports;
@@ -35,24 +38,6 @@ absl::StatusOr<PeerToken> NewToken() {
     return absl::InternalError("no random bytes from the system");
   }
   return token;
-}
-
-// Runs `work(i)` for all i below `count` at the same time and returns the first error.
-absl::Status ForEach(size_t count, const std::function<absl::Status(size_t)>& work) {
-  std::vector<absl::Status> results(count);
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < count; ++i) {
-    absl::StatusOr<std::thread> thread = StartThread([&, i] { results[i] = work(i); });
-    if (thread.ok()) {
-      threads.push_back(*std::move(thread));
-    } else {
-      results[i] = thread.status();
-    }
-  }
-  if (count > 0) results[0] = work(0);
-  for (std::thread& thread : threads) thread.join();
-  for (const absl::Status& result : results) RETURN_IF_ERROR(result);
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -143,10 +128,12 @@ absl::Status FleetLink::Impl::Open() {
   if (workers_.empty()) return absl::InvalidArgumentError("a fleet of no workers");
   for (const RemoteWorker* worker : workers_) names_.push_back(worker->name());
   names_.emplace_back("coordinator");
+  const std::string own_identity = HostIdentity();
   for (int32_t a = 0; a < count(); ++a) {
     for (int32_t b = a + 1; b <= count(); ++b) {
-      const bool same = b < count() && !workers_[a]->info().host_identity.empty() &&
-                        workers_[a]->info().host_identity == workers_[b]->info().host_identity;
+      const std::string& first = workers_[a]->info().host_identity;
+      const std::string& second = b < count() ? workers_[b]->info().host_identity : own_identity;
+      const bool same = !first.empty() && first == second;
       pairs_.push_back({.a = a, .b = b, .same_host = same});
     }
   }
@@ -189,7 +176,7 @@ absl::Status FleetLink::Impl::OpenOver(Transport& transport) {
   for (RemoteWorker* worker : workers_) worker->connection().UseEpoch(epoch_);
   ASSIGN_OR_RETURN(const TokenMap tokens, MakeTokens());
   std::vector<std::string> addresses(workers_.size());
-  RETURN_IF_ERROR(ForEach(workers_.size(), [&](size_t i) -> absl::Status {
+  RETURN_IF_ERROR(RunParallel(workers_.size(), [&](size_t i) -> absl::Status {
     ASSIGN_OR_RETURN(addresses[i], OpenEpoch(static_cast<int32_t>(i), tokens));
     return absl::OkStatus();
   }));
@@ -199,13 +186,14 @@ absl::Status FleetLink::Impl::OpenOver(Transport& transport) {
   port.own_number = count();
   port.limits = options_.limits;
   ASSIGN_OR_RETURN(std::unique_ptr<MessagePort> opened, transport.NewPort(port));
+  opened->StopListening();  // this process connects to all others
   {
     MutexLock lock(mutex_);
     RETURN_IF_ERROR(lost_);
     live_port_ = opened.get();
     std::swap(port_, opened);
   }
-  return ForEach(workers_.size(), [&](size_t i) {
+  return RunParallel(workers_.size(), [&](size_t i) {
     return Connect(static_cast<int32_t>(i), tokens, addresses, deadline);
   });
 }
@@ -264,8 +252,9 @@ absl::Status FleetLink::Impl::Connect(int32_t worker, const TokenMap& tokens,
       FillPeer(other, tokens.at({other, worker}), peer);
       peer.set_address(addresses[other]);
     }
-    RETURN_IF_ERROR(connection.Invoke("ConnectPeers", &proto::Worker::Stub::ConnectPeers, request,
-                                      reply, options_.timeout));
+    RETURN_IF_ERROR(AnyLoss());
+    RETURN_IF_ERROR(Explain(connection.Invoke(kConnectVerb, &proto::Worker::Stub::ConnectPeers,
+                                              request, reply, options_.timeout)));
   }
   const PortPeer peer{
       .number = worker, .name = workers_[worker]->label(), .token = tokens.at({worker, count()})};
@@ -273,7 +262,7 @@ absl::Status FleetLink::Impl::Connect(int32_t worker, const TokenMap& tokens,
 }
 
 absl::Status FleetLink::Impl::Explain(const absl::Status& error) {
-  if (!absl::IsUnavailable(error)) return error;
+  if (!absl::IsUnavailable(error) && !absl::IsCancelled(error)) return error;
   std::chrono::milliseconds longest{0};
   for (const RemoteWorker* worker : workers_) {
     longest = std::max(longest, worker->options().ping_period);
@@ -290,14 +279,16 @@ void FleetLink::Impl::Lose(const absl::Status& lost) {
   if (lost_.ok()) lost_ = lost;
   if (live_port_ != nullptr) live_port_->Abort(lost);
   changed_.NotifyAll();
+  for (RemoteWorker* worker : workers_) {
+    worker->connection().CancelCalls(kMeasureVerb);
+    worker->connection().CancelCalls(kConnectVerb);
+  }
 }
 
 absl::Status FleetLink::Impl::AnyLoss() const {
   MutexLock lock(mutex_);
   return lost_;
 }
-
-// --- measuring ---
 
 // --- measuring ---
 
@@ -317,8 +308,9 @@ absl::StatusOr<PairMeasurement> FleetLink::Impl::MeasureFrom(int32_t worker, int
   request.set_initiate(initiate);
   request.set_timeout_ms(timeout.count());
   // The worker is the one to give up.
-  RETURN_IF_ERROR(connection.Invoke("MeasureLink", &proto::Worker::Stub::MeasureLink, request,
-                                    reply, timeout + std::chrono::milliseconds(1000)));
+  RETURN_IF_ERROR(connection.Invoke(kMeasureVerb, &proto::Worker::Stub::MeasureLink, request, reply,
+                                    timeout + std::chrono::milliseconds(500)));
+  RETURN_IF_ERROR(AnyLoss());  // it might have come before the call
   PairMeasurement measured;
   measured.transport = reply.transport();
   measured.latency_us = reply.latency_us();
@@ -328,8 +320,11 @@ absl::StatusOr<PairMeasurement> FleetLink::Impl::MeasureFrom(int32_t worker, int
 
 PairMeasurement FleetLink::Impl::Measure(const FleetPair& pair, std::chrono::milliseconds timeout) {
   PairMeasurement measured;
+  measured.pair = pair;
+  measured.status = AnyLoss();
+  if (!measured.status.ok()) return measured;  // the data plane is gone
   const bool own = pair.b == count();
-  const absl::Status status = ForEach(2, [&](size_t side) -> absl::Status {
+  const absl::Status status = RunParallel(2, [&](size_t side) -> absl::Status {
     if (side == 0) return MeasureFrom(pair.a, pair.b, false, timeout).status();
     if (!own) {
       ASSIGN_OR_RETURN(measured, MeasureFrom(pair.b, pair.a, true, timeout));
@@ -346,7 +341,7 @@ PairMeasurement FleetLink::Impl::Measure(const FleetPair& pair, std::chrono::mil
     }
     return absl::OkStatus();
   });
-  measured.status = status;
+  measured.status = status.ok() || AnyLoss().ok() ? status : AnyLoss();
   measured.pair = pair;
   return measured;
 }

@@ -80,7 +80,8 @@ class RemoteProgramHost::Impl {
   absl::StatusOr<proto::InstantiateReply> CallInstantiate(proto::InstantiateRequest& request,
                                                           ProgramId program)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(program_mutex_);
-  absl::Status Send(MessageKind kind, int64_t step, absl::Span<const uint8_t> payload);
+  absl::Status Send(MessageKind kind, int64_t step,
+                    absl::Span<const absl::Span<const uint8_t>> parts);
   absl::Status Explain(const absl::Status& error);
   absl::Status CheckReply(const StepReply& reply, const Launched& launched) const;
 
@@ -92,7 +93,7 @@ class RemoteProgramHost::Impl {
   std::map<ProgramId, int64_t> sent_ ABSL_GUARDED_BY(program_mutex_);  // to the worker's number
 
   Mutex send_mutex_;  // steps leave in the order of Launch
-  std::vector<uint8_t> request_ ABSL_GUARDED_BY(send_mutex_);
+  StepMessage request_ ABSL_GUARDED_BY(send_mutex_);
 
   Mutex mutex_;
   std::map<InstanceId, Instance> instances_ ABSL_GUARDED_BY(mutex_);
@@ -214,14 +215,16 @@ absl::Status RemoteProgramHost::Impl::Explain(const absl::Status& error) {
 }
 
 absl::Status RemoteProgramHost::Impl::Send(MessageKind kind, int64_t step,
-                                           absl::Span<const uint8_t> payload) {
+                                           absl::Span<const absl::Span<const uint8_t>> parts) {
   RETURN_IF_ERROR(connection_.lost());
   const MessageHeader header{.epoch = options_.epoch, .kind = KindOf(kind), .step = step, .id = 0};
-  const absl::Status status = SendBytes(*options_.port, options_.peer, header, payload);
+  const absl::Status status = options_.port->Send(options_.peer, header, parts);
   if (!status.ok()) return Explain(status);
   MutexLock lock(mutex_);
   ++remote_.messages_sent;
-  remote_.bytes_sent += static_cast<int64_t>(payload.size());
+  for (const absl::Span<const uint8_t> part : parts) {
+    remote_.bytes_sent += static_cast<int64_t>(part.size());
+  }
   return absl::OkStatus();
 }
 
@@ -244,8 +247,8 @@ absl::Status RemoteProgramHost::Impl::Launch(InstanceId instance, const StepInpu
     }
     launched_[input.step] = {found->second.output_bytes, now};
   }
-  EncodeStepRequest(request, request_);
-  const absl::Status sent = Send(MessageKind::kExecute, input.step, request_);
+  request_.Encode(request);
+  const absl::Status sent = Send(MessageKind::kExecute, input.step, request_.parts());
   MutexLock state(mutex_);
   if (!sent.ok()) {
     launched_.erase(input.step);
@@ -284,7 +287,7 @@ absl::StatusOr<StepOutput> RemoteProgramHost::Impl::Await(int64_t step, Clock::T
     MutexLock lock(mutex_);
     const auto found = launched_.find(step);
     if (found == launched_.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("step ", step, " is not in flight"));
+      return absl::NotFoundError(absl::StrCat("step ", step, " is not in flight"));
     }
     launched = found->second;
   }

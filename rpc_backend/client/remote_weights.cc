@@ -116,7 +116,7 @@ absl::Status Loader::Load(std::string manifest) {
   request.set_session(connection_.session());
   request.set_manifest(std::move(manifest));
   request.set_ignore_files(options_.ignore_files);
-  WorkerConnection::Call call(connection_, options_.cancel);
+  WorkerConnection::Call call(connection_, connection_.options().disk_timeout, options_.cancel);
   const auto stream = connection_.stub().LoadWeights(&call.context(), request);
   proto::LoadWeightsReply reply;
   absl::Status taken;
@@ -195,8 +195,8 @@ absl::Status Loader::Stream() {
     return weight.source == RemoteWeightSource::kStream;
   };
   if (std::none_of(result_.weights.begin(), result_.weights.end(), open)) return absl::OkStatus();
-  WorkerConnection::Call call(connection_, options_.cancel);
-  WeightStream stream(connection_.stub(), call.context());
+  WorkerConnection::Call call(connection_, connection_.options().stall_timeout, options_.cancel);
+  WeightStream stream(connection_.weights_stub(), call.context());
   chunk_.set_session(connection_.session());
   absl::Status sent;
   for (size_t i = 0; i < items_.size() && sent.ok(); ++i) {

@@ -74,8 +74,8 @@ using SliceReader =
 
 // Loads everything into one worker; blocks. Holds at most a few pieces of 1 MiB at a time.
 // Errors name the worker: INVALID_ARGUMENT for files and items; those of the worker and of
-// `reader`; CANCELLED; DEADLINE_EXCEEDED when nothing moves for the worker's stall_timeout;
-// INTERNAL for a reply that makes no sense. Then nothing stays loaded.
+// `reader`; CANCELLED; DEADLINE_EXCEEDED when nothing moves for the worker's stall_timeout or
+// disk_timeout; INTERNAL for a reply that makes no sense. Then nothing stays loaded.
 absl::StatusOr<RemoteWeights> LoadRemoteWeights(RemoteWorker& worker,
                                                 absl::Span<const RemoteWeightFile> files,
                                                 absl::Span<const RemoteWeightItem> items,

@@ -81,7 +81,7 @@ RemoteWorker::~RemoteWorker() { Close(); }
 
 const std::string& RemoteWorker::name() const { return connection_->options().name; }
 const std::string& RemoteWorker::label() const { return connection_->label(); }
-const WorkerAddress& RemoteWorker::address() const { return connection_->address(); }
+const HostAddress& RemoteWorker::address() const { return connection_->address(); }
 const RemoteWorkerOptions& RemoteWorker::options() const { return connection_->options(); }
 absl::Status RemoteWorker::lost() const { return connection_->lost(); }
 

@@ -15,9 +15,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/host_address.h"
 #include "common/base/log.h"
 #include "common/device/device.h"
-#include "rpc_backend/client/worker_address.h"
 
 namespace weft {
 
@@ -27,12 +27,19 @@ class WorkerConnection;
 struct RemoteWorkerOptions {
   std::string name =
       "w0";             // of the worker in this coordinator: device names and errors begin with it
-  std::string address;  // as ParseWorkerAddress takes it
+  std::string address;  // as ParseHostAddress takes it
   std::string coordinator = "weft";  // who we are, for people on the other side
-  std::chrono::milliseconds connect_timeout{5000};
-  // Of every call but those that load weights, which end when nothing moves for `stall_timeout`.
+  // From the first packet to the open session.
+  std::chrono::milliseconds connect_timeout{2500};
+  // Of every call but those that load weights, while the worker answers: it may compute for long.
+  // Whether the connection of the calls still moves is asked all the time, and answered within
+  // `loss_after`.
   std::chrono::milliseconds call_timeout{30000};
-  std::chrono::milliseconds stall_timeout{60000};
+  // Weights on their way to the worker: when nothing of them moves. What lies in the buffers of a
+  // slow network must have left by then.
+  std::chrono::milliseconds stall_timeout{10000};
+  // While the worker looks for weights on its disks: when it reads nothing.
+  std::chrono::milliseconds disk_timeout{60000};
   std::chrono::milliseconds ping_period{500};
   std::chrono::milliseconds loss_after{2500};
 };
@@ -95,7 +102,7 @@ class RemoteWorker {
 
   const std::string& name() const;   // "w0"
   const std::string& label() const;  // "worker w0 (10.0.0.2:7000)"
-  const WorkerAddress& address() const;
+  const HostAddress& address() const;
   const RemoteWorkerInfo& info() const { return info_; }
   const RemoteWorkerOptions& options() const;
   // In the worker's order, named "w0.cpu0", "w0.gpu1".

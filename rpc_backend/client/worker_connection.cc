@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/absl_view.h"
@@ -25,23 +26,35 @@ gpr_timespec InFuture(std::chrono::milliseconds time) {
                       gpr_time_from_millis(time.count(), GPR_TIMESPAN));
 }
 
-std::string Target(const WorkerAddress& address) {
+std::string Target(const HostAddress& address) {
   if (!address.socket_path.empty()) return absl::StrCat("unix:", address.socket_path);
   return absl::StrCat("dns:///", address.Text());
 }
 
-// Each has a connection of its own.
-std::unique_ptr<proto::Worker::Stub> NewStub(const WorkerAddress& address,
-                                             const WireLimits& limits) {
+// Each has a connection of its own. `answers_within`, if not 0: while calls are in progress it is
+// asked all the time whether it still moves, and broken where that stays without an answer. That
+// is not for one with much in its buffers.
+std::unique_ptr<proto::Worker::Stub> NewStub(const HostAddress& address, const WireLimits& limits,
+                                             std::chrono::milliseconds answers_within) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits.control_message_bytes));
   arguments.SetMaxSendMessageSize(static_cast<int>(limits.control_message_bytes));
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (answers_within.count() > 0) {
+    const auto pause = static_cast<int>(answers_within.count() / 5);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, pause);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                     static_cast<int>(answers_within.count()) - pause);
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
+  }
   return proto::Worker::NewStub(
       grpc::CreateCustomChannel(Target(address), grpc::InsecureChannelCredentials(), arguments));
 }
+
+// How gRPC begins what it says of a connection that gave no answer.
+constexpr absl::string_view kKeepaliveWords = "keepalive";
 
 std::string SecondsText(std::chrono::milliseconds time) {
   return absl::StrFormat("%g s", std::chrono::duration<double>(time).count());
@@ -50,8 +63,8 @@ std::string SecondsText(std::chrono::milliseconds time) {
 absl::Status CheckOptions(const RemoteWorkerOptions& options) {
   const auto positive = [](std::chrono::milliseconds time) { return time.count() > 0; };
   if (!positive(options.connect_timeout) || !positive(options.call_timeout) ||
-      !positive(options.stall_timeout) || !positive(options.ping_period) ||
-      !positive(options.loss_after)) {
+      !positive(options.stall_timeout) || !positive(options.disk_timeout) ||
+      !positive(options.ping_period) || !positive(options.loss_after)) {
     return absl::InvalidArgumentError("times of a worker's connection are positive");
   }
   if (options.loss_after < 2 * options.ping_period) {
@@ -68,13 +81,14 @@ absl::Status CheckOptions(const RemoteWorkerOptions& options) {
 // --- Call ---
 
 WorkerConnection::Call::Call(WorkerConnection& connection, std::chrono::milliseconds timeout)
-    : connection_(connection), timeout_(timeout), cancel_(nullptr) {
+    : connection_(connection), timeout_(timeout), stall_(0), cancel_(nullptr) {
   context_.set_deadline(InFuture(timeout));
   Begin();
 }
 
-WorkerConnection::Call::Call(WorkerConnection& connection, const std::atomic<bool>* cancel)
-    : connection_(connection), timeout_(0), cancel_(cancel) {
+WorkerConnection::Call::Call(WorkerConnection& connection, std::chrono::milliseconds stall,
+                             const std::atomic<bool>* cancel)
+    : connection_(connection), timeout_(0), stall_(stall), cancel_(cancel) {
   Begin();
 }
 
@@ -90,6 +104,11 @@ WorkerConnection::Call::~Call() {
   connection_.calls_.erase(place_);
 }
 
+void WorkerConnection::Call::SetVerb(std::string_view verb) {
+  MutexLock lock(connection_.mutex_);
+  verb_ = verb;
+}
+
 void WorkerConnection::Call::Moved() { moved_ = connection_.clock_.Now(); }
 
 absl::Status WorkerConnection::Call::Result(std::string_view verb, const grpc::Status& status) {
@@ -99,14 +118,20 @@ absl::Status WorkerConnection::Call::Result(std::string_view verb, const grpc::S
   }
   if (absl::Status lost = connection_.lost(); !lost.ok()) return lost;
   if (stalled_) {
-    return connection_.Error(
-        absl::StatusCode::kDeadlineExceeded, verb,
-        absl::StrCat("nothing moved for ", SecondsText(connection_.options_.stall_timeout)));
+    return connection_.Error(absl::StatusCode::kDeadlineExceeded, verb,
+                             absl::StrCat("nothing moved for ", SecondsText(stall_)));
   }
   if (cancelled_) return connection_.Error(absl::StatusCode::kCancelled, verb, "cancelled");
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return connection_.Error(absl::StatusCode::kDeadlineExceeded, verb,
                              absl::StrCat("did not finish in ", SecondsText(timeout_)));
+  }
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+      absl::StrContains(status.error_message(), kKeepaliveWords)) {
+    return WithScope(connection_.Error(absl::StatusCode::kUnavailable, verb,
+                                       absl::StrCat("its connection did not move for ",
+                                                    SecondsText(connection_.options_.loss_after))),
+                     ErrorScope::kWorker);
   }
   const absl::Status clean = StatusFromWire(status.error_code(), status.error_message());
   // What gRPC says of a call that the worker does not know, and of a reply that is no message.
@@ -120,7 +145,7 @@ absl::Status WorkerConnection::Call::Result(std::string_view verb, const grpc::S
 absl::StatusOr<std::shared_ptr<WorkerConnection>> WorkerConnection::Open(
     RemoteWorkerOptions options, Logger* logger) {
   RETURN_IF_ERROR(CheckOptions(options));
-  ASSIGN_OR_RETURN(WorkerAddress address, ParseWorkerAddress(options.address));
+  ASSIGN_OR_RETURN(HostAddress address, ParseHostAddress(options.address, kDefaultWorkerPort));
   // Shared by the worker and its buffers.
   std::shared_ptr<WorkerConnection> connection(
       new WorkerConnection(std::move(options), std::move(address), logger));
@@ -128,8 +153,7 @@ absl::StatusOr<std::shared_ptr<WorkerConnection>> WorkerConnection::Open(
   return connection;
 }
 
-WorkerConnection::WorkerConnection(RemoteWorkerOptions options, WorkerAddress address,
-                                   Logger* logger)
+WorkerConnection::WorkerConnection(RemoteWorkerOptions options, HostAddress address, Logger* logger)
     : options_(std::move(options)),
       address_(std::move(address)),
       label_(absl::StrCat("worker ", options_.name, " (", address_.Text(), ")")),
@@ -140,34 +164,43 @@ WorkerConnection::~WorkerConnection() {
 }
 
 absl::Status WorkerConnection::Start() {
-  stub_ = NewStub(address_, limits_);
-  session_stub_ = NewStub(address_, limits_);
-  RETURN_IF_ERROR(Hello());
+  constexpr std::chrono::milliseconds kNever{0};
+  stub_ = NewStub(address_, limits_, options_.loss_after);
+  session_stub_ = NewStub(address_, limits_, kNever);  // it has pings of its own
+  weights_stub_ = NewStub(address_, limits_, kNever);
+  const Clock::TimePoint deadline = clock_.Now() + options_.connect_timeout;
+  RETURN_IF_ERROR(Hello(options_.connect_timeout));
   if (hello_.draining) {
     return absl::UnavailableError(absl::StrCat(label_, " is draining: it takes no new sessions"));
   }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock_.Now());
+  RETURN_IF_ERROR(OpenSession(std::max(left, std::chrono::milliseconds(1))));
+  frees_ = std::make_unique<FreeQueue>([this](int64_t handle) { FreeNow(handle); });
+  return frees_->Start();
+}
+
+absl::Status WorkerConnection::OpenSession(std::chrono::milliseconds timeout) {
   SessionStreamOptions stream;
   stream.coordinator = options_.coordinator;
   stream.ping_period = options_.ping_period;
   stream.loss_after = options_.loss_after;
   stream.on_end = [this](const std::string& why) { Lose(why); };
   stream.on_tick = [this] { EndStalledCalls(); };
-  auto opened = SessionStream::Open(*session_stub_, std::move(stream), options_.connect_timeout);
+  auto opened = SessionStream::Open(*session_stub_, std::move(stream), timeout);
   if (!opened.ok()) {
     return Error(opened.status().code(), "Session", StdView(opened.status().message()));
   }
   session_ = (*opened)->session();
   stream_ = *std::move(opened);
-  frees_ = std::make_unique<FreeQueue>([this](int64_t handle) { FreeNow(handle); });
-  return frees_->Start();
+  return absl::OkStatus();
 }
 
-absl::Status WorkerConnection::Hello() {
+absl::Status WorkerConnection::Hello(std::chrono::milliseconds timeout) {
   CoordinatorHello own{.protocol = OwnHello(), .name = options_.coordinator};
   proto::HelloRequest request;
   proto::HelloReply reply;
   EncodeHello(own, request);
-  Call call(*this, options_.connect_timeout);
+  Call call(*this, timeout);
   RETURN_IF_ERROR(call.Result("Hello", stub_->Hello(&call.context(), request, &reply)));
   absl::StatusOr<WorkerHello> decoded = DecodeHello(reply, limits_);
   if (!decoded.ok()) return Nonsense("Hello", StdView(decoded.status().message()));
@@ -211,7 +244,7 @@ void WorkerConnection::Lose(const std::string& why) {
     MutexLock lock(mutex_);
     if (!lost_.ok()) return;
     lost_ = lost;
-    CancelCalls();
+    CancelAllCalls();
     listeners.swap(listeners_);
     telling_ = true;
     changed_.NotifyAll();
@@ -223,8 +256,17 @@ void WorkerConnection::Lose(const std::string& why) {
   changed_.NotifyAll();
 }
 
-void WorkerConnection::CancelCalls() {
+void WorkerConnection::CancelAllCalls() {
   for (Call* call : calls_) call->context_.TryCancel();
+}
+
+void WorkerConnection::CancelCalls(std::string_view verb) {
+  MutexLock lock(mutex_);
+  for (Call* call : calls_) {
+    if (call->verb_ != verb) continue;
+    call->cancelled_ = true;
+    call->context_.TryCancel();
+  }
 }
 
 void WorkerConnection::EndStalledCalls() {
@@ -234,7 +276,7 @@ void WorkerConnection::EndStalledCalls() {
     if (call->timeout_.count() > 0) continue;
     if (call->cancel_ != nullptr && call->cancel_->load()) {
       call->cancelled_ = true;
-    } else if (now - call->moved_.load() > options_.stall_timeout) {
+    } else if (now - call->moved_.load() > call->stall_) {
       call->stalled_ = true;
     } else {
       continue;
@@ -248,7 +290,7 @@ void WorkerConnection::Close() {
     MutexLock lock(mutex_);
     if (lost_.ok())
       lost_ = absl::CancelledError(absl::StrCat("the session with ", label_, " is closed"));
-    CancelCalls();
+    CancelAllCalls();
     listeners_.clear();
     changed_.NotifyAll();
   }

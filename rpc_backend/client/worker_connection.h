@@ -37,7 +37,7 @@ class WorkerConnection {
   ~WorkerConnection();
 
   const RemoteWorkerOptions& options() const { return options_; }
-  const WorkerAddress& address() const { return address_; }
+  const HostAddress& address() const { return address_; }
   const std::string& label() const { return label_; }
   const WorkerHello& hello() const { return hello_; }
   const WireLimits& limits() const { return limits_; }
@@ -66,15 +66,18 @@ class WorkerConnection {
    public:
     // With a deadline that counts from now.
     Call(WorkerConnection& connection, std::chrono::milliseconds timeout);
-    // Without one, but cancelled when Moved was not called for the worker's stall_timeout, or once
-    // *cancel is set (may be null), looked at once per ping.
-    Call(WorkerConnection& connection, const std::atomic<bool>* cancel);
+    // Without one, but cancelled when Moved was not called for `stall`, or once *cancel is set (may
+    // be null), looked at once per ping.
+    Call(WorkerConnection& connection, std::chrono::milliseconds stall,
+         const std::atomic<bool>* cancel);
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
     grpc::ClientContext& context() { return context_; }
     void Moved();
+    // For CancelCalls; before anything happens.
+    void SetVerb(std::string_view verb);
     // What a caller of `verb` is told: OK, or an error with the worker's name.
     absl::Status Result(std::string_view verb, const grpc::Status& status);
 
@@ -85,10 +88,12 @@ class WorkerConnection {
     WorkerConnection& connection_;
     grpc::ClientContext context_;
     const std::chrono::milliseconds timeout_;  // 0: ends by stalling
+    const std::chrono::milliseconds stall_;
     const std::atomic<bool>* const cancel_;
     std::atomic<Clock::TimePoint> moved_;
     std::atomic<bool> stalled_ = false;
     std::atomic<bool> cancelled_ = false;
+    std::string_view verb_;  // under the connection's mutex
     std::list<Call*>::iterator place_;
   };
 
@@ -100,6 +105,7 @@ class WorkerConnection {
                       Request& request, Reply& reply, std::chrono::milliseconds timeout) {
     request.set_session(session_);
     Call call(*this, timeout);
+    call.SetVerb(verb);
     const grpc::Status status =
         lost().ok() ? (*stub_.*method)(&call.context(), request, &reply) : grpc::Status::CANCELLED;
     if (absl::Status result = call.Result(verb, status); !result.ok()) return result;
@@ -113,6 +119,11 @@ class WorkerConnection {
     return Invoke(verb, method, request, reply, options_.call_timeout);
   }
   proto::Worker::Stub& stub() { return *stub_; }
+  // For weights: a connection of its own, so that what waits in its buffers delays nothing else.
+  proto::Worker::Stub& weights_stub() { return *weights_stub_; }
+
+  // Ends calls in progress with that name, with CANCELLED.
+  void CancelCalls(std::string_view verb);
 
   // INTERNAL with the worker's name unless the reply is within bounds.
   absl::Status CheckReply(std::string_view verb, const google::protobuf::Message& reply) const;
@@ -126,18 +137,19 @@ class WorkerConnection {
   void FlushFrees();
 
  private:
-  WorkerConnection(RemoteWorkerOptions options, WorkerAddress address, Logger* logger);
+  WorkerConnection(RemoteWorkerOptions options, HostAddress address, Logger* logger);
   absl::Status Start();
-  absl::Status Hello();
+  absl::Status Hello(std::chrono::milliseconds timeout);
   void Lose(const std::string& why);
   void EndStalledCalls();
+  absl::Status OpenSession(std::chrono::milliseconds timeout);
   // Waits for the loss of the worker, at most for the time of a ping.
   void AwaitLoss();
-  void CancelCalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CancelAllCalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeNow(int64_t handle);
 
   const RemoteWorkerOptions options_;
-  const WorkerAddress address_;
+  const HostAddress address_;
   const std::string label_;
   Logger* const logger_;
   const WireLimits limits_;
@@ -147,6 +159,7 @@ class WorkerConnection {
   std::unique_ptr<proto::Worker::Stub> stub_;
   std::unique_ptr<proto::Worker::Stub> session_stub_;  // a connection of its own: pings are not
                                                        // late because weights are under way
+  std::unique_ptr<proto::Worker::Stub> weights_stub_;
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -44,7 +44,7 @@ absl::Status PortEdges::Take(int64_t step, int32_t edge, int32_t peer, int64_t b
   if (static_cast<int64_t>(message->payload.size()) != bytes) {
     return InContext(
         step, edge,
-        absl::DataLossError(absl::StrCat("peer ", peer, " sent ", message->payload.size(),
+        absl::DataLossError(absl::StrCat(PeerText(port_, peer), " sent ", message->payload.size(),
                                          " bytes instead of ", bytes)));
   }
   take(message->payload);

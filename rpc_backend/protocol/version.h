@@ -12,6 +12,9 @@
 
 namespace weft {
 
+// Where workers listen unless told otherwise.
+inline constexpr int32_t kDefaultWorkerPort = 7000;
+
 // The major version must be equal on both sides; a minor difference works: what both know is used.
 inline constexpr uint32_t kProtocolMajor = 1;
 inline constexpr uint32_t kProtocolMinor = 0;

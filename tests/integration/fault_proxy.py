@@ -130,6 +130,11 @@ class FaultProxy:
                     return rule
         return None
 
+    def count(self):
+        """Connections so far."""
+        with self._lock:
+            return len(self._connections)
+
     def note_piece(self):
         with self._lock:
             self._pieces += 1

@@ -12,6 +12,7 @@ import threading
 import time
 import unittest
 
+from fault_proxy import FaultProxy
 from workers import BIN, Worker, addresses
 
 SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE_DIR", "."))
@@ -120,6 +121,16 @@ class SameAnswers(unittest.TestCase):
         self.check("llama-gqa", ["--local-workers", "2", "--send-weights"], "-ub", "16")
         self.check("llama-moe", ["--local-workers", "2", "--send-weights"], "-ub", "16")
 
+    def test_data_goes_to_the_address_that_is_announced(self):
+        tokens = prompt_of("qwen3")
+        want = evaluate("qwen3", tokens, "-ub", "7")
+        with (FaultProxy() as proxy, Worker("--announce", proxy.address, "--transport", "grpc") as first,
+              Worker("--transport", "grpc") as second):
+            proxy.target = first.address
+            got = evaluate("qwen3", tokens, "-ub", "7", "--transport", "grpc", "--workers", addresses([first, second]))
+            self.assertEqual(got, want)
+            self.assertEqual(proxy.count(), 2)  # the second worker and the coordinator
+
     def test_workers_over_tcp_that_two_coordinators_share(self):
         tokens = prompt_of("qwen3")
         want = evaluate("qwen3", tokens, "-ub", "7")
@@ -199,6 +210,7 @@ class Listing(unittest.TestCase):
             self.assertEqual(len(report["links"]), 3)
             for link in report["links"]:
                 self.assertNotIn("error", link)
+                self.assertTrue(link["same_host"], link)
                 self.assertGreater(link["latency_us"], 0)
                 self.assertGreater(link["bytes_per_s"], 0)
             text = weft("workers", "--workers", addresses([first, second]))
@@ -277,6 +289,22 @@ class Failure(unittest.TestCase):
                                 encoding="utf-8", check=False)
         self.assertEqual(result.returncode, 2)
         self.assertIn("--insecure", result.stderr)
+
+    def test_flags_of_a_worker_that_contradict_are_refused(self):
+        for arguments, culprit in (
+                (["--listen", "a:b:c"], "a:b:c"),
+                (["--listen", "127.0.0.1:70000"], "70000"),
+                (["--data-listen", "0.0.0.0"], "--data-listen"),  # without --insecure
+                (["--data-ports", "7200-7100"], "--data-ports"),
+                (["--data-ports", "x"], "--data-ports"),
+                (["--announce", "two words"], "--announce"),
+                (["--threads", "-1"], "--threads"),
+                (["--devices", "toaster"], "toaster"),
+                (["--transport", "pigeon"], "pigeon")):
+            result = subprocess.run([str(BIN / "weft-worker"), *arguments], capture_output=True, timeout=60, encoding="utf-8",
+                                    check=False)
+            self.assertEqual(result.returncode, 2, (arguments, result.stderr))
+            self.assertIn(culprit, self.error_of(result))
 
     def test_a_second_worker_on_the_same_address_is_refused(self):
         with Worker() as worker:

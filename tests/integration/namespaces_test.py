@@ -85,6 +85,14 @@ class OnMachines(unittest.TestCase):
         for link in report["links"]:
             self.assertEqual((link["transport"], link["same_host"]), ("tcp", False), link)
 
+    def test_a_worker_on_all_addresses_announces_one_that_others_reach(self):
+        with Worker("--insecure", "--no-self-test", listen="0.0.0.0:0", prefix=self.machines.prefix(0),
+                    environment=UCX) as worker:
+            port = worker.address.rsplit(":", 1)[1]
+            report = json.loads(self.weft("workers", "--json", "--workers", f"{self.machines.addresses[0]}:{port}," +
+                                          self.workers[1].address).stdout)
+            self.assertEqual([link["transport"] for link in report["links"]], ["tcp"] * 3, report)
+
     def test_golden_models_give_equal_bits(self):
         for model in ("llama-gqa", "qwen3"):
             tokens = prompt_of(model)

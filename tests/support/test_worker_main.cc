@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tests/support/fault_transport.h"
 #include "tests/support/test_devices.h"
 #include "tests/support/worker_faults.h"
 #include "worker/command_line.h"
@@ -23,5 +24,6 @@ int main(int argc, char** argv) {
   }
   const int count = static_cast<int>(arguments.size());
   arguments.push_back(nullptr);
-  return weft::RunWorkerCommandLine(count, arguments.data(), weft::MakeTestDevices);
+  return weft::RunWorkerCommandLine(count, arguments.data(), weft::MakeTestDevices,
+                                    weft::WithPlantedFault);
 }

@@ -3,10 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/server_builder_plugin.h>
 #include <grpcpp/support/server_interceptor.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <csignal>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +15,7 @@
 #include "common/base/absl_view.h"
 #include "proto/worker.grpc.pb.h"
 #include "rpc_backend/protocol/message_kinds.h"
+#include "tests/support/planted_fault.h"
 
 namespace weft {
 namespace {
@@ -25,37 +23,22 @@ namespace {
 using grpc::experimental::InterceptionHookPoints;
 using grpc::experimental::InterceptorBatchMethods;
 
-enum class Action { kKill, kStop, kError, kGarbage, kCount };
-
-constexpr std::pair<std::string_view, Action> kActions[] = {{"kill", Action::kKill},
-                                                            {"stop", Action::kStop},
-                                                            {"error", Action::kError},
-                                                            {"garbage", Action::kGarbage},
-                                                            {"count", Action::kCount}};
+constexpr std::pair<std::string_view, FaultAction> kActions[] = {{"kill", FaultAction::kKill},
+                                                                 {"stop", FaultAction::kStop},
+                                                                 {"error", FaultAction::kError},
+                                                                 {"garbage", FaultAction::kGarbage},
+                                                                 {"count", FaultAction::kCount}};
 constexpr std::pair<std::string_view, MessageKind> kKinds[] = {
     {"kExecute", MessageKind::kExecute},       {"kReply", MessageKind::kReply},
     {"kCancel", MessageKind::kCancel},         {"kEdge", MessageKind::kEdge},
     {"kCollective", MessageKind::kCollective}, {"kProbe", MessageKind::kProbe}};
 
-struct Fault {
-  std::string verb;
-  std::string action_name;
-  Action action = Action::kCount;
-  int64_t count = 1;
-  bool of_data = false;  // `kind` instead of the rpc `verb`
-  uint32_t kind = 0;
-  std::atomic<int64_t> seen = 0;
-};
-
-// Servers' threads read it from the moment when it is set.
-Fault* planted = nullptr;
-
 // A message that carries one of the planted kind, not the greeting of a stream.
 bool IsOfKind(const proto::DataMessage& message) {
   const bool begins = message.action() == proto::DATA_MESSAGE && !message.payload().empty();
   const bool announced = message.action() == proto::DATA_ANNOUNCE;
-  const bool cancel = planted->kind == static_cast<uint32_t>(MessageKind::kCancel);
-  return message.token().empty() && message.kind() == planted->kind &&
+  const bool cancel = planted_fault()->kind == static_cast<uint32_t>(MessageKind::kCancel);
+  return message.token().empty() && message.kind() == planted_fault()->kind &&
          (begins || announced || cancel);
 }
 
@@ -91,12 +74,13 @@ class FaultInterceptor final : public grpc::experimental::Interceptor {
  private:
   void OnReceived(const void* message) {
     if (message == nullptr) return;
-    if (planted->of_data && !IsOfKind(*static_cast<const proto::DataMessage*>(message))) return;
+    if (planted_fault()->of_data && !IsOfKind(*static_cast<const proto::DataMessage*>(message)))
+      return;
     Strike();
   }
 
   void OnSend(grpc::ByteBuffer& bytes) {
-    if (planted->of_data && IsOfKind(bytes)) Strike();
+    if (planted_fault()->of_data && IsOfKind(bytes)) Strike();
     if (!garble_) return;
     garble_ = false;
     const grpc::Slice garbage(std::string(64, '\xff'));
@@ -104,26 +88,9 @@ class FaultInterceptor final : public grpc::experimental::Interceptor {
   }
 
   void Strike() {
-    if (++planted->seen != planted->count) return;
-    const std::string line =
-        absl::StrCat("fault: ", planted->verb, " ", planted->action_name, "\n");
-    if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
-    switch (planted->action) {
-      case Action::kKill:
-        raise(SIGKILL);
-        break;
-      case Action::kStop:
-        raise(SIGSTOP);  // to this thread: it goes no further
-        break;
-      case Action::kError:
-        fail_ = true;
-        break;
-      case Action::kGarbage:
-        garble_ = true;
-        break;
-      case Action::kCount:
-        break;
-    }
+    if (!planted_fault()->Strike()) return;
+    fail_ = planted_fault()->action == FaultAction::kError;
+    garble_ = planted_fault()->action == FaultAction::kGarbage;
   }
 
   bool fail_ = false;
@@ -139,7 +106,8 @@ class FaultFactory final : public grpc::experimental::ServerInterceptorFactoryIn
  public:
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
-    const std::string verb = planted->of_data ? "WorkerData/Messages" : planted->verb;
+    const std::string verb =
+        planted_fault()->of_data ? "WorkerData/Messages" : planted_fault()->verb;
     const std::vector<std::string> path = absl::StrSplit(info->method(), '/');
     const bool meant = path.back() == verb || absl::StrCat("WorkerData/", path.back()) == verb;
     // gRPC owns it.
@@ -174,7 +142,7 @@ bool IsRpc(const std::string& verb) {
 
 absl::Status PlantFault(std::string_view text) {
   const std::vector<std::string> parts = absl::StrSplit(AbslView(text), ':');
-  auto fault = std::make_unique<Fault>();
+  auto fault = std::make_unique<PlantedFault>();
   fault->verb = parts[0];
   for (const auto& [name, kind] : kKinds) {
     if (parts[0] != name) continue;
@@ -194,7 +162,7 @@ absl::Status PlantFault(std::string_view text) {
     return absl::InvalidArgumentError(
         absl::StrCat("--fault ", AbslView(text), ": want VERB:kill|stop|error|garbage|count[:N]"));
   }
-  planted = fault.release();
+  planted_fault() = fault.release();
   grpc::ServerBuilder::InternalAddPluginFactory([]() -> std::unique_ptr<grpc::ServerBuilderPlugin> {
     return std::make_unique<FaultPlugin>();
   });

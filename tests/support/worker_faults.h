@@ -8,9 +8,10 @@
 namespace weft {
 
 // Takes the text of --fault VERB:ACTION[:COUNT] and plants it in every gRPC server that this
-// process starts from now on. VERB is an rpc of proto/worker.proto or a kind of
-// rpc_backend/protocol/message_kinds.h (kExecute), counted by its messages over gRPC in either
-// direction. ACTION happens at the COUNT-th of them (the first if left out), once:
+// process starts from now on, and in what WithPlantedFault makes. VERB is an rpc of
+// proto/worker.proto or a kind of rpc_backend/protocol/message_kinds.h (kExecute), counted by its
+// messages in either direction. ACTION happens at the COUNT-th of them (the first if left out),
+// once:
 //   kill, stop  the process sends itself SIGKILL, SIGSTOP
 //   error       the call ends with an error, whatever it did (rpcs only)
 //   garbage     the reply is bytes that are no message

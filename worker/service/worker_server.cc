@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
@@ -32,26 +31,26 @@ absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(
   grpc::ServerBuilder builder;
   // Else a second worker would share the port in silence.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Coordinators ask all the time whether a connection still moves: gRPC would hang up on them.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.SetMaxReceiveMessageSize(static_cast<int>(limits.control_message_bytes));
   builder.SetMaxSendMessageSize(static_cast<int>(limits.control_message_bytes));
   int port = 0;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options.listen.Text(), grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(made->parts_->control.get());
   builder.RegisterService(&options.data->service());
   made->parts_->server = builder.BuildAndStart();
   if (made->parts_->server == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", options.listen, ": in use, or not of this machine"));
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen.Text(),
+                                               ": in use, or not of this machine"));
   }
-  made->address_ = options.listen;
-  if (!absl::StartsWith(options.listen, "unix:")) {
-    made->address_ = absl::StrCat(options.listen.substr(0, options.listen.rfind(':')), ":", port);
-  }
-  if (options.announce_host.empty()) {
-    options.data->SetAddress(made->address_);
-  } else {
-    options.data->SetAddress(absl::StrCat(options.announce_host, ":", port));
-  }
+  HostAddress address = options.listen;
+  if (address.socket_path.empty()) address.port = port;
+  made->address_ = address.Text();
+  if (!options.announce.host.empty()) address.host = options.announce.host;
+  if (options.announce.port != 0) address.port = options.announce.port;
+  options.data->SetAddress(address.Text());
   return made;
 }
 

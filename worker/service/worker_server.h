@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "common/base/host_address.h"
 #include "rpc_backend/protocol/hello_codec.h"
 #include "worker/service/session_table.h"
 
@@ -15,9 +16,10 @@ namespace weft {
 class GrpcTransport;
 
 struct WorkerServerOptions {
-  std::string listen;  // "127.0.0.1:7000", "[::1]:0", "unix:/run/weft.sock"
-  // Host under which others reach this server, where `listen` names all interfaces; else empty.
-  std::string announce_host;
+  HostAddress listen;  // port 0: any
+  // Under which others reach this server, where that is not where it listens; an empty host and
+  // port 0: as there.
+  HostAddress announce;
   WorkerHello hello;
   // The data plane without UCX, which this server serves and tells its address; outlives it.
   GrpcTransport* data = nullptr;

@@ -55,6 +55,8 @@ Epoch::~Epoch() {
 }
 
 absl::StatusOr<ProgramId> Epoch::Install(Program program) {
+  // Whoever sends programs has set up all connections.
+  if (port_->AwaitPeers(clock_.Now()).ok()) port_->StopListening();
   ASSIGN_OR_RETURN(const ProgramId id, host_->Install(std::move(program)));
   MutexLock lock(mutex_);
   ++counters_.programs;
@@ -132,22 +134,20 @@ void Epoch::Reply(int64_t step) {
     counters_.compute_seconds += reply.output.compute_seconds;
     counters_.wait_seconds += reply.output.wait_seconds;
   }
-  std::vector<uint8_t> bytes;
-  EncodeStepReply(reply, bytes);
-  Send(step, bytes);
+  Send(step, reply);
 }
 
 void Epoch::ReplyError(int64_t step, const absl::Status& status) {
   StepReply reply;
   reply.status = status;
-  std::vector<uint8_t> bytes;
-  EncodeStepReply(reply, bytes);
-  Send(step, bytes);
+  Send(step, reply);
 }
 
-void Epoch::Send(int64_t step, const std::vector<uint8_t>& reply) {
+void Epoch::Send(int64_t step, const StepReply& reply) {
   const MessageHeader header{options_.epoch, kReplyKind, step, 0};
-  const absl::Status sent = SendBytes(*port_, options_.coordinator_number, header, reply);
+  StepMessage message;
+  message.Encode(reply);
+  const absl::Status sent = port_->Send(options_.coordinator_number, header, message.parts());
   if (!sent.ok()) port_->Abort(sent);
   // The thread that waits for the next step shall look for it from now on.
   port_->Wake();

@@ -27,6 +27,8 @@
 
 namespace weft {
 
+struct StepReply;
+
 struct EpochOptions {
   uint32_t epoch = 0;
   int32_t own_number = 0;
@@ -72,7 +74,7 @@ class Epoch {
   // On the thread of the device that finished it.
   void Reply(int64_t step);
   void ReplyError(int64_t step, const absl::Status& status);
-  void Send(int64_t step, const std::vector<uint8_t>& reply);
+  void Send(int64_t step, const StepReply& reply);
 
   const EpochOptions options_;
   Logger& logger_;

@@ -44,6 +44,7 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
   absl::Status Connect(const PortPeer& peer, std::string_view address,
                        Clock::TimePoint deadline) override;
   absl::Status AwaitPeers(Clock::TimePoint deadline) override;
+  void StopListening() override;
   absl::Status Send(int32_t peer, const MessageHeader& header,
                     absl::Span<const absl::Span<const uint8_t>> parts) override;
   absl::StatusOr<Message> Receive(const MessageFilter& filter, Clock::TimePoint deadline,

@@ -92,6 +92,11 @@ absl::Status UcxPort::AwaitPeers(Clock::TimePoint deadline) {
   return result.has_value() ? *result : inbox_.PeersMissing();
 }
 
+void UcxPort::StopListening() {
+  MutexLock lock(mutex_);
+  for (UcxWorker* worker : workers_) worker->StopListening();
+}
+
 bool UcxPort::Admits(const Hello& hello) {
   const PortPeer* expected = inbox_.FindPeer(hello.from);
   return hello.session == options_.session && hello.to == options_.own_number &&

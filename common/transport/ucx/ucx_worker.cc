@@ -99,13 +99,20 @@ absl::Status UcxWorker::Listen(const std::vector<SocketAddress>& listen_at) {
   return UcxError(absl::StrCat("cannot listen at ", where).c_str(), status);
 }
 
-UcxWorker::~UcxWorker() {
-  if (worker_ == nullptr) return;
-  for (const Deferred& deferred : deferred_) {
+void UcxWorker::StopListening() {
+  if (listener_ == nullptr) return;
+  for (Deferred& deferred : deferred_) {
     if (deferred.request != nullptr) (void)ucp_listener_reject(listener_, deferred.request);
   }
+  std::erase_if(deferred_, [](const Deferred& deferred) { return deferred.request != nullptr; });
+  ucp_listener_destroy(listener_);
+  listener_ = nullptr;
+}
+
+UcxWorker::~UcxWorker() {
+  if (worker_ == nullptr) return;
+  StopListening();
   deferred_.clear();
-  if (listener_ != nullptr) ucp_listener_destroy(listener_);
   if (MustNotDestroy()) {
     // What UCX may still touch is left to it.
     for (auto& send : sends_) (void)send.release();

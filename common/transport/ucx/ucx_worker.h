@@ -73,6 +73,9 @@ class UcxWorker {
   UcxWorker& operator=(const UcxWorker&) = delete;
 
   const SocketAddress& listen_address() const { return listen_address_; }
+  // Nobody connects any more. UCX 1.13 ends the process when a stranger sends it the wrong bytes
+  // there, so it listens no longer than it must.
+  void StopListening();
   int event_descriptor() const { return event_descriptor_; }
   UcxMode mode() const { return context_->mode(); }
 

@@ -61,8 +61,9 @@ void ClientDataStream::OnDone(const grpc::Status& status) {
   const bool plain = why.ok() || absl::IsCancelled(why);
   core_->Close(peer_, *this, plain ? kClosed : StdView(why.message()));
   const std::shared_ptr<GrpcPortCore> core = core_;
+  std::shared_ptr<void> channel = std::move(stub_);
   { const std::unique_ptr<ClientDataStream> ends_here = std::move(self_); }
-  core->Gone();
+  core->Gone(std::move(channel));
 }
 
 // --- ServerDataStream ---
@@ -139,7 +140,7 @@ void ServerDataStream::OnWriteDone(bool ok) {
 void ServerDataStream::OnDone() {
   const std::shared_ptr<GrpcPortCore> core = core_;
   { const std::unique_ptr<ServerDataStream> ends_here = std::move(self_); }
-  if (core != nullptr) core->Gone();
+  if (core != nullptr) core->Gone(nullptr);
 }
 
 }  // namespace weft

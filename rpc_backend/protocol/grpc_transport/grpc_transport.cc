@@ -124,7 +124,7 @@ class GrpcPort final : public MessagePort {
   void Abort(absl::Status reason) override {
     MutexLock lock(core_->mutex());
     core_->inbox().Abort(std::move(reason));
-    core_->NotifySenders();
+    core_->WakeAll();
   }
 
   absl::Status failure() override {

@@ -54,6 +54,7 @@ void GrpcPortCore::Shutdown() {
     if (!connection.over) connection.link.stream().Cancel();
   }
   while (streams_ > 0) changed_.Wait(mutex_);
+  channels_.clear();
 }
 
 void GrpcPortCore::Open(const PortPeer& peer, int64_t port, DataStream& stream) {
@@ -74,15 +75,16 @@ absl::Status GrpcPortCore::AwaitWelcome(int32_t peer, Clock::TimePoint deadline)
   MutexLock lock(mutex_);
   Connection& connection = connections_.at(peer);
   bool in_time = true;
-  while (!connection.welcomed && !connection.over && in_time) {
+  while (!connection.welcomed && !connection.over && inbox_.aborted().ok() && in_time) {
     in_time = changed_.WaitUntil(mutex_, deadline);
   }
   if (connection.welcomed) return absl::OkStatus();
   absl::Status status =
-      connection.over ? absl::UnavailableError(absl::StrCat(
-                            inbox_.PeerText(peer), " refused the connection: ", connection.why))
-                      : absl::DeadlineExceededError(
-                            absl::StrCat(inbox_.PeerText(peer), " did not answer in time"));
+      !inbox_.aborted().ok() ? inbox_.aborted()
+      : connection.over      ? absl::UnavailableError(absl::StrCat(
+                              inbox_.PeerText(peer), " refused the connection: ", connection.why))
+                             : absl::DeadlineExceededError(
+                              absl::StrCat(inbox_.PeerText(peer), " did not answer in time"));
   if (!connection.over) connection.link.stream().Cancel();
   connections_.erase(peer);
   inbox_.RemovePeer(peer);
@@ -153,8 +155,9 @@ void GrpcPortCore::Close(int32_t peer, DataStream& stream, std::string_view why)
   sent_.NotifyAll();
 }
 
-void GrpcPortCore::Gone() {
+void GrpcPortCore::Gone(std::shared_ptr<void> channel) {
   MutexLock lock(mutex_);
+  if (channel != nullptr) channels_.push_back(std::move(channel));
   --streams_;
   changed_.NotifyAll();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/clock.h"
@@ -30,7 +31,10 @@ class GrpcPortCore {
   DataLink* FindLink(int32_t peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Asks for the announced messages that the inbox has room for.
   void FetchWanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NotifySenders() { sent_.NotifyAll(); }
+  void WakeAll() {
+    sent_.NotifyAll();
+    changed_.NotifyAll();
+  }
   // Waits until outgoing bytes of some link became fewer, or something is lost.
   bool AwaitSent(Clock::TimePoint deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return sent_.WaitUntil(mutex_, deadline);
@@ -57,8 +61,9 @@ class GrpcPortCore {
   void StopWriting(int32_t peer, DataStream& stream);
   // The stream is over, and forgotten here. `why` is for people.
   void Close(int32_t peer, DataStream& stream, std::string_view why);
-  // The stream does not call again.
-  void Gone();
+  // The stream does not call again. gRPC ends the process (1.51, an assertion on a count) where its
+  // own thread frees a channel that is still connecting: `channel` is freed by Shutdown.
+  void Gone(std::shared_ptr<void> channel);
 
  private:
   struct Connection {
@@ -74,6 +79,7 @@ class GrpcPortCore {
   const SystemClock clock_;
   Mutex mutex_;
   Inbox inbox_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<void>> channels_ ABSL_GUARDED_BY(mutex_);  // of streams that are gone
   CondVar sent_;
   CondVar changed_;  // a connection was welcomed or closed, or a stream is gone
   std::map<int32_t, Connection> connections_ ABSL_GUARDED_BY(mutex_);

@@ -26,6 +26,8 @@ namespace weft {
 // Times that make tests short and leave slow machines enough.
 RemoteWorkerOptions TestWorkerOptions(const std::string& address, const std::string& name = "w0");
 
+inline constexpr int64_t kFakeSession = 4242;
+
 class FakeWorker final : public proto::Worker::Service {
  public:
   FakeWorker();
@@ -149,5 +151,21 @@ class FakeWorker final : public proto::Worker::Service {
   bool dead_ ABSL_GUARDED_BY(mutex_) = false;
   std::string farewell_ ABSL_GUARDED_BY(mutex_);
 };
+
+template <typename Work>
+grpc::Status FakeWorker::Handle(const std::string& verb, grpc::ServerContext* context,
+                                const Work& work) {
+  {
+    MutexLock lock(mutex_);
+    ++calls_[verb];
+    changed_.NotifyAll();
+  }
+  if (const auto found = hang.find(verb); found != hang.end() && found->second) {
+    AwaitCancel(context);
+    return grpc::Status::CANCELLED;
+  }
+  if (const auto found = fail.find(verb); found != fail.end()) return found->second;
+  return work();
+}
 
 }  // namespace weft

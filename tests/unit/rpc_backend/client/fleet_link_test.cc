@@ -94,6 +94,22 @@ TEST_F(FleetLinkTest, Open_ThreeWorkers_EveryPairConnectedOnce) {
   EXPECT_OK(link_->port().failure());
 }
 
+TEST_F(FleetLinkTest, MeasureLinks_AWorkerIsLost_EndsAtOnceWithItsLoss) {
+  Start(3);
+  fakes_[0]->hang["MeasureLink"] = true;
+  ASSERT_OK(Open());
+  std::vector<PairMeasurement> links;
+  std::thread measuring([&] { links = link_->MeasureLinks(std::chrono::hours(1)); });
+  EXPECT_TRUE(fakes_[0]->AwaitCalls("MeasureLink", 1));
+  fakes_[2]->EndSession("out of here");
+  measuring.join();
+  ASSERT_EQ(links.size(), 6u);
+  for (const PairMeasurement& link : links) {
+    EXPECT_THAT(link.status, StatusIs(absl::StatusCode::kUnavailable,
+                                      AllOf(HasSubstr("w2"), HasSubstr("out of here"))));
+  }
+}
+
 TEST_F(FleetLinkTest, Open_Again_NewEpochAndOldOneIsGone) {
   Start(2);
   ASSERT_OK(Open());
@@ -255,7 +271,7 @@ TEST_F(FleetLinkTest, Step_AnyOrderOfAwaits_EachGetsItsOwn) {
     EXPECT_EQ(output.outputs[0][0], step);
   }
   EXPECT_THAT(link_->host(0).Await(3, Late()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not in flight")));
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("not in flight")));
 }
 
 TEST_F(FleetLinkTest, Step_Fails_StatusNamesWorker) {

@@ -164,6 +164,7 @@ TEST_F(RemoteWeightsTest, Load_NothingMoves_DeadlineExceeded) {
     fake.hang[verb] = true;
     RemoteWorkerOptions options = TestWorkerOptions(fake.address());
     options.stall_timeout = std::chrono::milliseconds(100);
+    options.disk_timeout = std::chrono::milliseconds(100);
     ASSERT_OK_AND_ASSIGN(worker_, RemoteWorker::Connect(options, nullptr));
     EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kDeadlineExceeded,
                                  AllOf(HasSubstr(verb), HasSubstr("nothing moved"))));

@@ -248,6 +248,29 @@ TEST_P(HostilePeerTest, Socket_RandomBytes_HonestPeerStillConnects) {
   ExpectHealthy();
 }
 
+// More bytes than they say that they are would end the process, inside UCX.
+TEST_P(HostilePeerTest, StopListening_StrangersAreRefused_PeersGoOn) {
+  UcxConnection* connection = Enter();
+  port_->StopListening();
+  port_->StopListening();
+  const auto address = ParsePortAddress(port_->address());
+  ASSERT_OK(address);
+  for (const std::string& text : {address->local, address->remote}) {
+    if (text.empty()) continue;
+    const auto target = ParseSocketAddress(text);
+    ASSERT_OK(target);
+    const int stranger = socket(AF_INET, SOCK_STREAM, 0);
+    EXPECT_EQ(
+        connect(stranger, reinterpret_cast<const sockaddr*>(&target->storage), target->length), -1)
+        << text;
+    close(stranger);
+  }
+  ASSERT_OK(enemy_->worker().SendData(*connection, {.kind = 3}, Payload(100)));
+  (void)enemy_->worker().Progress();
+  EXPECT_OK(port_->Receive({.peer = 1}, Late()));
+  EXPECT_OK(port_->failure());
+}
+
 INSTANTIATE_TEST_SUITE_P(Ucx, HostilePeerTest, ::testing::Bool(),
                          [](const auto& chosen) { return chosen.param ? "tcp" : "memory"; });
 

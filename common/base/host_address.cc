@@ -1,4 +1,4 @@
-#include "rpc_backend/client/worker_address.h"
+#include "common/base/host_address.h"
 
 #include <arpa/inet.h>
 
@@ -19,16 +19,15 @@ constexpr size_t kMaxSocketPathBytes = 107;  // of struct sockaddr_un
 constexpr std::string_view kSocketPrefix = "unix:";
 
 absl::Status Bad(std::string_view text, std::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("worker address '", EscapedText(text, 300),
-                                                 "': ", AbslView(why),
+  return absl::InvalidArgumentError(absl::StrCat("'", EscapedText(text, 300), "': ", AbslView(why),
                                                  "; write HOST:PORT, [IPV6]:PORT or unix:PATH"));
 }
 
-absl::StatusOr<int32_t> ParsePort(std::string_view text, std::string_view digits) {
+absl::StatusOr<int32_t> ParsePort(std::string_view text, std::string_view digits, int32_t least) {
   int32_t port = 0;
   const bool number = digits.find_first_not_of("0123456789") == std::string_view::npos;
-  if (!number || !absl::SimpleAtoi(AbslView(digits), &port) || port < 1 || port > 65535) {
-    return Bad(text, "the port is not a number from 1 to 65535");
+  if (!number || !absl::SimpleAtoi(AbslView(digits), &port) || port < least || port > 65535) {
+    return Bad(text, StdView(absl::StrCat("the port is not a number from ", least, " to 65535")));
   }
   return port;
 }
@@ -49,8 +48,8 @@ bool IsIpv6(std::string_view host) {
   return inet_pton(AF_INET6, std::string(host.substr(0, zone)).c_str(), &address) == 1;
 }
 
-absl::StatusOr<WorkerAddress> ParseSocket(std::string_view text) {
-  WorkerAddress address;
+absl::StatusOr<HostAddress> ParseSocket(std::string_view text) {
+  HostAddress address;
   address.socket_path = std::string(text.substr(kSocketPrefix.size()));
   if (address.socket_path.empty() || address.socket_path.size() > kMaxSocketPathBytes ||
       address.socket_path.find('\0') != std::string::npos) {
@@ -61,15 +60,17 @@ absl::StatusOr<WorkerAddress> ParseSocket(std::string_view text) {
 
 }  // namespace
 
-std::string WorkerAddress::Text() const {
+std::string HostAddress::Text() const {
   if (!socket_path.empty()) return absl::StrCat(AbslView(kSocketPrefix), socket_path);
   const bool brackets = host.find(':') != std::string::npos;
   return absl::StrCat(brackets ? "[" : "", host, brackets ? "]" : "", ":", port);
 }
 
-absl::StatusOr<WorkerAddress> ParseWorkerAddress(std::string_view text) {
+absl::StatusOr<HostAddress> ParseHostAddress(std::string_view text, int32_t default_port,
+                                             int32_t least_port) {
   if (absl::StartsWith(AbslView(text), AbslView(kSocketPrefix))) return ParseSocket(text);
-  WorkerAddress address;
+  HostAddress address;
+  address.port = default_port;
   std::string_view host = text;
   if (!text.empty() && text[0] == '[') {
     const size_t end = text.find(']');
@@ -79,7 +80,7 @@ absl::StatusOr<WorkerAddress> ParseWorkerAddress(std::string_view text) {
     if (!IsIpv6(host)) return Bad(text, "no IPv6 address stands between [ and ]");
     if (!rest.empty() && rest[0] != ':') return Bad(text, "a colon and a port follow the ]");
     if (!rest.empty()) {
-      ASSIGN_OR_RETURN(address.port, ParsePort(text, rest.substr(1)));
+      ASSIGN_OR_RETURN(address.port, ParsePort(text, rest.substr(1), least_port));
     }
     address.host = std::string(host);
     return address;
@@ -89,7 +90,7 @@ absl::StatusOr<WorkerAddress> ParseWorkerAddress(std::string_view text) {
     return address;
   }
   if (const size_t colon = text.find(':'); colon != std::string_view::npos) {
-    ASSIGN_OR_RETURN(address.port, ParsePort(text, text.substr(colon + 1)));
+    ASSIGN_OR_RETURN(address.port, ParsePort(text, text.substr(colon + 1), least_port));
     host = text.substr(0, colon);
   }
   if (host.empty()) return Bad(text, "the host is missing");

@@ -1,4 +1,4 @@
-#include "rpc_backend/client/worker_address.h"
+#include "common/base/host_address.h"
 
 #include <string>
 
@@ -10,14 +10,14 @@ namespace {
 using ::testing::HasSubstr;
 
 void CheckText(const std::string& text, const std::string& expected) {
-  const auto address = ParseWorkerAddress(text);
+  const auto address = ParseHostAddress(text, 7000);
   ASSERT_OK(address) << text;
   EXPECT_EQ(address->Text(), expected);
-  ASSERT_OK_AND_ASSIGN(const WorkerAddress again, ParseWorkerAddress(expected));
+  ASSERT_OK_AND_ASSIGN(const HostAddress again, ParseHostAddress(expected, 7000));
   EXPECT_EQ(again.Text(), expected);
 }
 
-TEST(WorkerAddressTest, Parse_EveryForm_Completed) {
+TEST(HostAddressTest, Parse_EveryForm_Completed) {
   CheckText("10.0.0.2", "10.0.0.2:7000");
   CheckText("10.0.0.2:81", "10.0.0.2:81");
   CheckText("node-3.example.org", "node-3.example.org:7000");
@@ -30,9 +30,9 @@ TEST(WorkerAddressTest, Parse_EveryForm_Completed) {
   CheckText("a:1", "a:1");
 }
 
-TEST(WorkerAddressTest, Parse_Nonsense_RefusedWithReason) {
+TEST(HostAddressTest, Parse_Nonsense_RefusedWithReason) {
   const auto refused = [](const std::string& text, const std::string& why) {
-    EXPECT_THAT(ParseWorkerAddress(text),
+    EXPECT_THAT(ParseHostAddress(text, 7000),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)))
         << text;
   };
@@ -53,6 +53,12 @@ TEST(WorkerAddressTest, Parse_Nonsense_RefusedWithReason) {
   refused(std::string(300, 'a'), "too long");
   refused("unix:", "socket");
   refused("unix:/" + std::string(200, 'a'), "socket");
+}
+
+TEST(HostAddressTest, Parse_LeastPortZero_MeansAny) {
+  EXPECT_EQ(ParseHostAddress("127.0.0.1:0", 7000, 0)->Text(), "127.0.0.1:0");
+  EXPECT_EQ(ParseHostAddress("::1", 7000, 0)->Text(), "[::1]:7000");
+  EXPECT_FALSE(ParseHostAddress("127.0.0.1:-1", 7000, 0).ok());
 }
 
 }  // namespace

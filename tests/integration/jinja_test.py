@@ -3,6 +3,7 @@
 tojson that Hugging Face's transformers sets up: the same bytes, or an error on both sides. The corpus is tests/data/chat;
 random expressions come from jinja_expressions.py with a seed that is printed and taken back from WEFT_TEST_SEED."""
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -59,10 +60,15 @@ ENVIRONMENT = environment(optimized=True)
 UNOPTIMIZED = environment(optimized=False)
 
 
+@functools.lru_cache(maxsize=16)
+def compiled(template, env):
+    return env.from_string(template)
+
+
 def with_python(template, context, env=ENVIRONMENT):
     """(text, None) or (None, error)."""
     try:
-        return env.from_string(template).render(**context), None
+        return compiled(template, env).render(**context), None
     except Exception as error:  # whatever Python raises is an error of the template
         return None, f"{type(error).__name__}: {error}"
 
@@ -155,7 +161,7 @@ class JinjaTest(unittest.TestCase):
             difference = self.difference(template, jinja_expressions.CONTEXT, UNOPTIMIZED)
             if difference:
                 found.append(difference)
-            rendered += with_python(template, jinja_expressions.CONTEXT)[0] is not None
+            rendered += with_python(template, jinja_expressions.CONTEXT, UNOPTIMIZED)[0] is not None
         print(f"{rendered} of {RANDOM_EXPRESSIONS} rendered, {len(found)} differ")
         self.assertFalse(found, "".join(found[:5]))
         self.assertGreater(rendered, RANDOM_EXPRESSIONS // 4)

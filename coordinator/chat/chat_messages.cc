@@ -6,13 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
-#include "common/base/escaped_text.h"
 #include "common/base/status_macros.h"
 
 namespace weft {
 namespace {
-
-constexpr size_t kShownBytes = 64;
 
 absl::Status Wrong(std::string_view path, std::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(AbslView(path), ": ", AbslView(what)));

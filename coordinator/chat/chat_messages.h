@@ -7,6 +7,7 @@
 
 namespace weft {
 
+// NOLINTNEXTLINE(bugprone-exception-escape): the library says that moving JSON does not throw.
 struct ChatConversation {
   Json messages;
   Json tools;  // null: none, or already in the messages

@@ -26,6 +26,7 @@ struct ChatTemplateOptions {
   jinja::Limits limits;
 };
 
+// NOLINTNEXTLINE(bugprone-exception-escape): the library says that moving JSON does not throw.
 struct ChatRequest {
   Json messages;  // as chat_messages.h says
   Json tools;     // null or an array of {"type": "function", "function": {...}}

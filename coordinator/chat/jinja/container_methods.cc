@@ -42,6 +42,7 @@ absl::StatusOr<Value> Get(Runtime& runtime, const Value& self, const Arguments& 
 absl::StatusOr<Value> Keys(Runtime& runtime, const Value& self, const Arguments& arguments) {
   RETURN_IF_ERROR(BoundArguments::Bind("keys", arguments, {}).status());
   std::vector<Value> keys;
+  keys.reserve(self.AsMapping().entries.size());
   for (const auto& entry : self.AsMapping().entries) keys.push_back(entry.first);
   return runtime.Make(Sequence::Form::kKeys, std::move(keys));
 }
@@ -49,6 +50,7 @@ absl::StatusOr<Value> Keys(Runtime& runtime, const Value& self, const Arguments&
 absl::StatusOr<Value> Values(Runtime& runtime, const Value& self, const Arguments& arguments) {
   RETURN_IF_ERROR(BoundArguments::Bind("values", arguments, {}).status());
   std::vector<Value> values;
+  values.reserve(self.AsMapping().entries.size());
   for (const auto& entry : self.AsMapping().entries) values.push_back(entry.second);
   return runtime.Make(Sequence::Form::kValues, std::move(values));
 }
@@ -56,6 +58,7 @@ absl::StatusOr<Value> Values(Runtime& runtime, const Value& self, const Argument
 absl::StatusOr<Value> Items(Runtime& runtime, const Value& self, const Arguments& arguments) {
   RETURN_IF_ERROR(BoundArguments::Bind("items", arguments, {}).status());
   std::vector<Value> items;
+  items.reserve(self.AsMapping().entries.size());
   for (const auto& [key, value] : self.AsMapping().entries) {
     items.push_back(runtime.Tuple({key, value}));
   }

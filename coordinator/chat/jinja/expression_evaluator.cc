@@ -106,13 +106,13 @@ absl::StatusOr<bool> Interpreter::Holds(Relation relation, const Value& left, co
   ASSIGN_OR_RETURN(const std::partial_ordering order, Order(runtime_, left, right));
   switch (relation) {
     case Relation::kLess:
-      return order < 0;
+      return std::is_lt(order);
     case Relation::kLessEqual:
-      return order <= 0;
+      return std::is_lteq(order);
     case Relation::kGreater:
-      return order > 0;
+      return std::is_gt(order);
     default:
-      return order >= 0;
+      return std::is_gteq(order);
   }
 }
 
@@ -285,6 +285,7 @@ absl::Status Interpreter::BindRest(const MacroDefinition& definition, size_t bou
   }
   if (definition.uses_kwargs) {
     std::vector<std::pair<Value, Value>> entries;
+    entries.reserve(arguments->keywords.size());
     for (const auto& [name, value] : arguments->keywords) {
       entries.emplace_back(runtime_.String(name), value);
     }

@@ -26,7 +26,11 @@ std::partial_ordering OrderIntegerAndFloat(int64_t a, double b) {
 std::partial_ordering OrderNumbers(const Value& a, const Value& b) {
   if (a.IsIntegral() && b.IsIntegral()) return a.AsInteger() <=> b.AsInteger();
   if (a.IsIntegral()) return OrderIntegerAndFloat(a.AsInteger(), b.AsDouble());
-  if (b.IsIntegral()) return 0 <=> OrderIntegerAndFloat(b.AsInteger(), a.AsDouble());
+  if (b.IsIntegral()) {
+    const std::partial_ordering reversed = OrderIntegerAndFloat(b.AsInteger(), a.AsDouble());
+    if (std::is_lt(reversed)) return std::partial_ordering::greater;
+    return std::is_gt(reversed) ? std::partial_ordering::less : reversed;
+  }
   return a.AsDouble() <=> b.AsDouble();
 }
 

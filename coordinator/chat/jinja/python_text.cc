@@ -179,12 +179,13 @@ std::string FloatText(double value) {
     absl::StrAppend(&out, digits.substr(0, 1), count > 1 ? "." : "", digits.substr(1));
     absl::StrAppendFormat(&out, "e%c%02d", exponent < 0 ? '-' : '+', std::abs(exponent));
   } else if (exponent < 0) {
-    absl::StrAppend(&out, "0.", std::string(static_cast<size_t>(-exponent - 1), '0'), digits);
+    const int zeros = -exponent - 1;
+    absl::StrAppend(&out, "0.", std::string(static_cast<size_t>(zeros), '0'), digits);
   } else if (count <= exponent + 1) {
-    absl::StrAppend(&out, digits, std::string(static_cast<size_t>(exponent + 1 - count), '0'),
-                    ".0");
+    const int zeros = exponent + 1 - count;
+    absl::StrAppend(&out, digits, std::string(static_cast<size_t>(zeros), '0'), ".0");
   } else {
-    const auto point = static_cast<size_t>(exponent + 1);
+    const size_t point = static_cast<size_t>(exponent) + 1;
     absl::StrAppend(&out, digits.substr(0, point), ".", digits.substr(point));
   }
   return out;

@@ -90,15 +90,17 @@ Value Runtime::Dict(std::vector<std::pair<Value, Value>> entries) {
       MemoryLease(this, kObjectBytes + static_cast<int64_t>(entries.size() * (2 * sizeof(Value) +
                                                                               sizeof(void*) * 4)))};
   int depth = 0;
-  for (auto& [key, value] : entries) {
-    depth = std::max({depth, key.depth(), value.depth()});
+  for (std::pair<Value, Value>& entry : entries) {
+    depth = std::max({depth, entry.first.depth(), entry.second.depth()});
     if (!Charge(1)) return Value();
-    if (Value* old = const_cast<Value*>(FindKey(*this, mapping, key))) {
-      *old = std::move(value);
+    if (Value* old = const_cast<Value*>(FindKey(*this, mapping, entry.first))) {
+      *old = std::move(entry.second);
       continue;
     }
-    if (key.Is(Kind::kString)) mapping.by_text.emplace(key.AsString(), mapping.entries.size());
-    mapping.entries.emplace_back(std::move(key), std::move(value));
+    if (entry.first.Is(Kind::kString)) {
+      mapping.by_text.emplace(entry.first.AsString(), mapping.entries.size());
+    }
+    mapping.entries.push_back(std::move(entry));
   }
   if (!DepthAllowed(depth + 1)) return Value();
   mapping.depth = depth + 1;

@@ -65,14 +65,15 @@ Result Select(Runtime& runtime, const Value& self, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const std::vector<Value> items, Elements(runtime, self));
   std::vector<Value> selected;
   for (const Value& item : items) {
-    Value value = item;
+    absl::StatusOr<Value> value = item;
     if constexpr (kAttribute) {
-      ASSIGN_OR_RETURN(value, AttributeAt(runtime, item, arguments.positional[0]));
+      value = AttributeAt(runtime, item, arguments.positional[0]);
     }
-    bool passes = Truth(value);
+    RETURN_IF_ERROR(value.status());
+    bool passes = Truth(*value);
     if (has_test) {
       ASSIGN_OR_RETURN(
-          passes, ApplyTest(runtime, arguments.positional[kTestIndex].AsString(), value, rest));
+          passes, ApplyTest(runtime, arguments.positional[kTestIndex].AsString(), *value, rest));
     }
     if (runtime.exhausted()) return runtime.status();
     if (passes == kWanted) selected.push_back(item);

@@ -80,6 +80,7 @@ Result Sort(Runtime& runtime, const Value& self, const Arguments& arguments) {
   }
   ASSIGN_OR_RETURN(const auto order, SortedOrder(runtime, keys, bound.Flag(0, false)));
   std::vector<Value> sorted;
+  sorted.reserve(order.size());
   for (const size_t i : order) sorted.push_back(items[i]);
   return runtime.List(std::move(sorted));
 }
@@ -92,11 +93,13 @@ Result DictSort(Runtime& runtime, const Value& self, const Arguments& arguments)
   if (!self.Is(Kind::kMapping)) return MisuseError("dictsort wants a dict, not", self);
   const auto& entries = self.AsMapping().entries;
   std::vector<Value> keys;
+  keys.reserve(entries.size());
   for (const auto& [key, value] : entries) {
     keys.push_back(FoldCase(runtime, by == "key" ? key : value, bound.Flag(0, false)));
   }
   ASSIGN_OR_RETURN(const auto order, SortedOrder(runtime, keys, bound.Flag(2, false)));
   std::vector<Value> sorted;
+  sorted.reserve(order.size());
   for (const size_t i : order) {
     sorted.push_back(runtime.Tuple({entries[i].first, entries[i].second}));
   }
@@ -136,7 +139,7 @@ Result Extreme(Runtime& runtime, const Value& self, const Arguments& arguments) 
     key = FoldCase(runtime, key, bound.Flag(0, false));
     if (i > 0) {
       ASSIGN_OR_RETURN(const std::partial_ordering order, Order(runtime, key, best_key));
-      if (kWantGreater ? !(order > 0) : !(order < 0)) continue;
+      if (kWantGreater ? !std::is_gt(order) : !std::is_lt(order)) continue;
     }
     best = i;
     best_key = std::move(key);

@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<size_t>> SortedOrder(Runtime& runtime, const std::vec
           const Value& a = keys[order[reverse ? left : right]];
           const Value& b = keys[order[reverse ? right : left]];
           ASSIGN_OR_RETURN(const std::partial_ordering less, Order(runtime, a, b));
-          take_right = less < 0;
+          take_right = std::is_lt(less);
         }
         merged[out] = order[take_right ? right++ : left++];
       }

@@ -77,10 +77,10 @@ Result Compare(Runtime& runtime, const Value& value, const Arguments& arguments)
   return kIs(order);
 }
 
-bool IsLess(std::partial_ordering order) { return order < 0; }
-bool IsLessOrEqual(std::partial_ordering order) { return order <= 0; }
-bool IsGreater(std::partial_ordering order) { return order > 0; }
-bool IsGreaterOrEqual(std::partial_ordering order) { return order >= 0; }
+bool IsLess(std::partial_ordering order) { return std::is_lt(order); }
+bool IsLessOrEqual(std::partial_ordering order) { return std::is_lteq(order); }
+bool IsGreater(std::partial_ordering order) { return std::is_gt(order); }
+bool IsGreaterOrEqual(std::partial_ordering order) { return std::is_gteq(order); }
 
 Result SameAs(Runtime& runtime, const Value& value, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Value other, Argument(arguments));

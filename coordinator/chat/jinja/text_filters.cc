@@ -157,6 +157,7 @@ Result Format(Runtime& runtime, const Value& self, const Arguments& arguments) {
     return FormatPercent(runtime, pattern, runtime.Tuple(arguments.positional));
   }
   std::vector<std::pair<Value, Value>> entries;
+  entries.reserve(arguments.keywords.size());
   for (const auto& [name, value] : arguments.keywords) {
     entries.emplace_back(runtime.String(name), value);
   }

@@ -2,113 +2,48 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/graph/candidate_layout.h"
+#include "coordinator/sampling/stages.h"
 
 namespace weft {
 namespace {
 
 constexpr const char* kHint = "; the model's data may be damaged: weft inspect --check tells";
-// Candidates of a step: enough for the usual top-k, and for top-p without it; and the most that
-// are worth their bytes.
-constexpr int64_t kFewCandidates = 64;
-constexpr int64_t kManyCandidates = 256;
-constexpr int64_t kMostCandidates = 4096;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// So that the draws of XTC and those of tokens have nothing to do with each other.
+constexpr uint64_t kXtcSeed = 0xD1B54A32D192ED03u;
+
+absl::Status NoTokenLeft() {
+  return absl::FailedPreconditionError(
+      "no token is left to choose from after the grammar and logit-bias");
+}
+
+float Maximum(absl::Span<const Candidate> candidates) {
+  float maximum = -kInfinity;
+  for (const Candidate& c : candidates) maximum = std::max(maximum, c.logit);
+  return maximum;
+}
+
+// A logit of +infinity is a certainty: the others are out.
+void TakeCertainties(std::vector<Candidate>& candidates) {
+  if (Maximum(candidates) < kInfinity) return;
+  for (Candidate& c : candidates) c.logit = c.logit == kInfinity ? 0 : -kInfinity;
+}
+
+// How many of the last tokens the stages look at; negative: all.
+int64_t WindowOf(const SamplerOptions& options) {
+  const int64_t penalties = PenaltiesChangeLogits(options) ? options.penalty_window : 0;
+  const int64_t dry = DryChangesLogits(options) ? options.dry.window : 0;
+  return penalties < 0 || dry < 0 ? -1 : std::max(penalties, dry);
+}
 
 }  // namespace
 
-bool ChangesLogits(const SamplerOptions& options) {
-  return options.penalty_window != 0 &&
-         (options.repeat_penalty != 1 || options.frequency_penalty != 0 ||
-          options.presence_penalty != 0);
-}
-
-absl::Status CheckSamplerOptions(const SamplerOptions& options) {
-  const auto bad = [](const char* name, double value, const char* want) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " is ", value, ", want ", want));
-  };
-  if (!std::isfinite(options.temperature))
-    return bad("temperature", options.temperature, "a number");
-  if (!std::isfinite(options.top_p)) return bad("top-p", options.top_p, "a number");
-  if (!(options.min_p <= 1)) return bad("min-p", options.min_p, "at most 1");
-  if (!std::isfinite(options.repeat_penalty) || options.repeat_penalty <= 0) {
-    return bad("repeat-penalty", options.repeat_penalty, "> 0");
-  }
-  if (!std::isfinite(options.frequency_penalty)) {
-    return bad("frequency-penalty", options.frequency_penalty, "a number");
-  }
-  if (!std::isfinite(options.presence_penalty)) {
-    return bad("presence-penalty", options.presence_penalty, "a number");
-  }
-  if (options.penalty_window < -1) return bad("repeat-last-n", options.penalty_window, ">= -1");
-  return absl::OkStatus();
-}
-
 int32_t ArgMax(absl::Span<const float> logits) {
   return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
-void ApplyPenalties(const SamplerOptions& options, const std::deque<int32_t>& recent,
-                    std::vector<Candidate>& candidates) {
-  absl::flat_hash_map<int32_t, int32_t> counts;
-  for (const int32_t token : recent) ++counts[token];
-  for (Candidate& candidate : candidates) {
-    const auto found = counts.find(candidate.id);
-    if (found == counts.end()) continue;
-    candidate.logit = candidate.logit <= 0 ? candidate.logit * options.repeat_penalty
-                                           : candidate.logit / options.repeat_penalty;
-    candidate.logit -=
-        static_cast<float>(found->second) * options.frequency_penalty + options.presence_penalty;
-  }
-}
-
-void KeepTopK(int32_t k, std::vector<Candidate>& candidates) {
-  const size_t keep = k <= 0 ? candidates.size() : std::min<size_t>(k, candidates.size());
-  std::partial_sort(candidates.begin(), candidates.begin() + keep, candidates.end(), Before);
-  candidates.resize(keep);
-}
-
-void KeepTopP(float p, std::vector<Candidate>& candidates) {
-  if (p >= 1 || candidates.empty()) return;
-  double total = 0;
-  for (const Candidate& c : candidates) total += std::exp(double{c.logit} - candidates[0].logit);
-  double sum = 0;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    sum += std::exp(double{candidates[i].logit} - candidates[0].logit);
-    if (sum >= p * total) {
-      candidates.resize(i + 1);
-      return;
-    }
-  }
-}
-
-float LeastOfMinP(float p, float maximum) { return maximum + std::log(p); }
-
-void KeepMinP(float p, std::vector<Candidate>& candidates) {
-  if (p <= 0 || candidates.empty()) return;
-  const float least = LeastOfMinP(p, candidates[0].logit);
-  size_t keep = 1;
-  while (keep < candidates.size() && candidates[keep].logit >= least) ++keep;
-  candidates.resize(keep);
-}
-
-size_t DrawFromSoftmax(absl::Span<const Candidate> candidates, double uniform) {
-  float maximum = candidates[0].logit;
-  for (const Candidate& c : candidates) maximum = std::max(maximum, c.logit);
-  double total = 0;
-  for (const Candidate& c : candidates) total += std::exp(double{c.logit} - maximum);
-  double sum = 0;
-  size_t last = 0;  // the last one that can be drawn at all, for a uniform that rounds to the total
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    const double weight = std::exp(double{candidates[i].logit} - maximum);
-    if (weight > 0) last = i;
-    sum += weight;
-    if (weight > 0 && sum >= uniform * total) return i;
-  }
-  return last;
 }
 
 absl::Status NotANumber(int64_t token) {
@@ -117,21 +52,6 @@ absl::Status NotANumber(int64_t token) {
 
 absl::Status NothingFinite() {
   return absl::InternalError(absl::StrCat("no logit is finite", kHint));
-}
-
-int64_t CandidatesFor(const SamplerOptions& options, int64_t n_vocab) {
-  if (n_vocab > kMostChangedIds) return 0;  // beyond what steps offer
-  const bool by_mass = options.temperature > 0 && options.top_k <= 0;
-  const int64_t want = options.temperature <= 0 ? 1 : std::max<int64_t>(options.top_k, 1);
-  int64_t count = by_mass ? kManyCandidates : kFewCandidates;
-  while (count < want && count < kMostCandidates) count *= 2;
-  return std::min(count, n_vocab);
-}
-
-int64_t MostChangedIds(const SamplerOptions& options, int64_t context, int64_t n_vocab) {
-  if (!ChangesLogits(options)) return 0;
-  const int64_t window = options.penalty_window < 0 ? context : options.penalty_window;
-  return std::min({window, context, n_vocab});
 }
 
 absl::Status CheckLogits(absl::Span<const float> logits) {
@@ -143,31 +63,187 @@ absl::Status CheckLogits(absl::Span<const float> logits) {
   return any ? absl::OkStatus() : NothingFinite();
 }
 
+Sampler::Sampler(const SamplerOptions& options)
+    : options_(options),
+      random_(options.seed),
+      xtc_random_(options.seed ^ kXtcSeed),
+      mu_(2 * options.mirostat_tau),
+      window_(WindowOf(options)) {}
+
+absl::Span<const int32_t> Sampler::Recent(int32_t window) const {
+  const absl::Span<const int32_t> all = history_;
+  return window < 0 || all.size() <= static_cast<size_t>(window)
+             ? all
+             : all.last(static_cast<size_t>(window));
+}
+
+const std::vector<DryPenalty>& Sampler::DryPenalties() const {
+  if (!dry_known_) {
+    dry_ = FindDryPenalties(options_.dry, options_.dry_breakers.get(), history_);
+    dry_known_ = true;
+  }
+  return dry_;
+}
+
+void Sampler::ChangeLogits(std::vector<Candidate>& candidates) const {
+  ApplyBias(options_.logit_bias, candidates);
+  if (PenaltiesChangeLogits(options_)) {
+    ApplyPenalties(options_, Recent(options_.penalty_window), candidates);
+  }
+  if (DryChangesLogits(options_)) ApplyDry(DryPenalties(), candidates);
+}
+
+std::vector<int32_t> Sampler::ChangedIds() const {
+  std::vector<int32_t> ids;
+  for (const TokenBias& bias : options_.logit_bias) ids.push_back(bias.id);
+  if (PenaltiesChangeLogits(options_)) {
+    const absl::Span<const int32_t> recent = Recent(options_.penalty_window);
+    ids.insert(ids.end(), recent.begin(), recent.end());
+  }
+  if (DryChangesLogits(options_)) {
+    const std::vector<DryPenalty>& dry = DryPenalties();
+    const size_t count = std::min<size_t>(dry.size(), kMostDryIds);
+    for (size_t i = 0; i < count; ++i) ids.push_back(dry[i].id);
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+bool Sampler::Truncate(CandidateList& list, double xtc_uniform) const {
+  const auto min_keep = static_cast<size_t>(options_.min_keep);
+  if (options_.top_n_sigma > 0) {
+    if (!list.complete()) return false;
+    CutTopNSigma(options_.top_n_sigma, list.list());
+  }
+  list.TopK(options_.top_k);
+  if (options_.typical_p < 1) {
+    if (!list.complete()) return false;
+    KeepTypical(options_.typical_p, min_keep, list.list());
+    std::sort(list.list().begin(), list.list().end(), Before);
+  }
+  if (!list.TopP(options_.top_p, min_keep) || !list.MinP(options_.min_p, min_keep)) return false;
+  if (!list.complete()) return false;
+  if (xtc_uniform < options_.xtc_probability) {
+    ExcludeTopChoices(options_.xtc_threshold, min_keep, list.list());
+  }
+  return true;
+}
+
+std::optional<Candidate> Sampler::ChooseByMirostat(CandidateList& list, double uniform,
+                                                   float& mu) const {
+  if (!list.complete()) return std::nullopt;
+  std::vector<Candidate>& candidates = list.list();
+  KeepTopK(0, candidates);
+  ApplyTemperature(options_.temperature, candidates);
+  candidates.resize(options_.mirostat == Mirostat::kVersion1 ? CountOfMirostat1(mu, candidates)
+                                                             : CountOfMirostat2(mu, candidates));
+  const size_t chosen = DrawFromSoftmax(candidates, uniform);
+  const std::vector<double> weights = SoftmaxWeights(candidates);
+  double total = 0;
+  for (const double weight : weights) total += weight;
+  const double surprise = -std::log2(weights[chosen] / total);
+  mu -= static_cast<float>(options_.mirostat_eta * (surprise - options_.mirostat_tau));
+  return candidates[chosen];
+}
+
+std::optional<Candidate> Sampler::Choose(CandidateList& list, const Draws& draws, float& mu) const {
+  const bool greedy = options_.temperature <= 0;
+  // Only these two ever drop the first.
+  const bool keeps_first = options_.typical_p >= 1 && options_.xtc_probability <= 0;
+  if (greedy && (keeps_first || options_.mirostat != Mirostat::kOff)) {
+    const std::vector<Candidate>& all = list.list();
+    const auto first = std::min_element(all.begin(), all.end(), Before);
+    return first == all.end() ? std::nullopt : std::optional<Candidate>(*first);
+  }
+  if (options_.mirostat != Mirostat::kOff) return ChooseByMirostat(list, draws.token, mu);
+  if (!Truncate(list, draws.xtc)) return std::nullopt;
+  std::vector<Candidate>& candidates = list.list();
+  const float temperature = greedy
+                                ? 0
+                                : DynamicTemperature(options_.temperature, options_.dynatemp_range,
+                                                     options_.dynatemp_exponent, candidates);
+  if (temperature <= 0) return candidates[0];
+  ApplyTemperature(temperature, candidates);
+  return candidates[DrawFromSoftmax(candidates, draws.token)];
+}
+
+std::optional<int32_t> Sampler::Run(CandidateList& list) {
+  Random random = random_;
+  Random xtc_random = xtc_random_;
+  float mu = mu_;
+  const Draws draws = {random.Uniform(), xtc_random.Uniform()};
+  const std::optional<Candidate> chosen = Choose(list, draws, mu);
+  if (!chosen) return std::nullopt;
+  random_ = random;
+  xtc_random_ = xtc_random;
+  mu_ = mu;
+  return chosen->id;
+}
+
 absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits) {
   RETURN_IF_ERROR(CheckLogits(logits));
+  const auto size = static_cast<int64_t>(logits.size());
+  std::optional<TokenMask> mask;
+  if (filter_ != nullptr) {
+    ASSIGN_OR_RETURN(mask, filter_->Mask(size));
+  }
   std::vector<Candidate> candidates;
-  candidates.reserve(logits.size());
-  for (size_t i = 0; i < logits.size(); ++i) {
-    candidates.push_back({static_cast<int32_t>(i), logits[i]});
+  candidates.reserve(mask ? 0 : logits.size());
+  for (int64_t i = 0; i < size; ++i) {
+    if (!mask || mask->Contains(i)) candidates.push_back({static_cast<int32_t>(i), logits[i]});
   }
-  const double uniform = random_.Uniform();
-  ApplyPenalties(options_, recent_, candidates);
-  if (options_.temperature <= 0) {
-    return std::min_element(candidates.begin(), candidates.end(), Before)->id;
+  ChangeLogits(candidates);
+  if (Maximum(candidates) == -kInfinity) return NoTokenLeft();
+  TakeCertainties(candidates);
+  CandidateList list(std::move(candidates));
+  const std::optional<int32_t> token = Run(list);
+  // A complete list tells.
+  if (!token) return absl::InternalError("the sampler did not choose from all logits");
+  return *token;
+}
+
+absl::StatusOr<std::optional<int32_t>> Sampler::SampleFrom(const CandidateRow& row) {
+  if (row.nan_count > 0) return NotANumber(row.first_nan);
+  std::vector<Candidate> candidates = row.best;
+  candidates.insert(candidates.end(), row.changed.begin(), row.changed.end());
+  const float maximum = std::max(Maximum(candidates), row.rest_max);
+  if (maximum == -kInfinity) return NothingFinite();
+  if (maximum == kInfinity) return std::nullopt;
+  // Every id that changes is there.
+  for (const int32_t id : ChangedIds()) {
+    const auto at = std::lower_bound(row.changed.begin(), row.changed.end(), id,
+                                     [](const Candidate& c, int32_t x) { return c.id < x; });
+    const bool here = at != row.changed.end() && at->id == id;
+    if (!here && id >= row.first_id && id < row.first_id + row.ids) return std::nullopt;
   }
-  KeepTopK(options_.top_k, candidates);
-  KeepTopP(options_.top_p, candidates);
-  KeepMinP(options_.min_p, candidates);
-  for (Candidate& candidate : candidates) candidate.logit /= options_.temperature;
-  return candidates[DrawFromSoftmax(candidates, uniform)].id;
+  if (DryChangesLogits(options_) && DryPenalties().size() > kMostDryIds) return std::nullopt;
+  std::vector<Candidate> changed = row.changed;
+  ChangeLogits(changed);
+  candidates = row.best;
+  candidates.insert(candidates.end(), changed.begin(), changed.end());
+  if (filter_ != nullptr) {
+    std::vector<Candidate> allowed;
+    for (const Candidate& candidate : candidates) {
+      ASSIGN_OR_RETURN(const bool allows, filter_->Allows(candidate.id));
+      if (allows) allowed.push_back(candidate);
+    }
+    candidates = std::move(allowed);
+  }
+  const float left = Maximum(candidates);
+  if (left == kInfinity || left == -kInfinity) return std::nullopt;
+  CandidateList list = CandidateList::OfRow(row, std::move(candidates), filter_ != nullptr);
+  return Run(list);
 }
 
 void Sampler::Accept(int32_t token) {
-  if (options_.penalty_window == 0) return;
-  recent_.push_back(token);
-  if (options_.penalty_window > 0 &&
-      recent_.size() > static_cast<size_t>(options_.penalty_window)) {
-    recent_.pop_front();
+  if (window_ == 0) return;
+  history_.push_back(token);
+  dry_known_ = false;
+  const auto keep = static_cast<size_t>(std::max<int64_t>(window_, 0));
+  // Now and then, so that it costs nothing.
+  if (window_ > 0 && history_.size() >= 2 * keep + 64) {
+    history_.erase(history_.begin(), history_.end() - static_cast<int64_t>(keep));
   }
 }
 

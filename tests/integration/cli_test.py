@@ -42,6 +42,13 @@ class Usage(unittest.TestCase):
         self.assertIn(text, lines[0])
         self.assertEqual(result.stdout, "")
 
+    def test_bad_sampler_flags_are_named(self):
+        for bias, word in (("x", "'x'"), ("5", "'5'"), ("5-x", "'5-x'"), ("-5+1", "'-5+1'"), ("99999999+1", "99999999")):
+            self.check_error(2, word, "run", "-m", Q8, "-p", "x", f"--logit-bias={bias}")
+        self.check_error(2, "dry-sequence-breaker", "run", "-m", Q8, "-p", "x", "--dry-multiplier", 1,
+                         "--dry-sequence-breaker", "x" * 50)
+        self.check_error(2, "--mirostat", "run", "-m", Q8, "-p", "x", "--mirostat", "3")
+
     def test_bad_usage_is_exit_code_2_and_one_line(self):
         self.check_error(2, "subcommand", )
         self.check_error(2, "", "juggle")
@@ -156,6 +163,8 @@ class Run(unittest.TestCase):
     def test_candidates_and_all_logits_give_the_same_text(self):
         for flags, fetches in ((["--temp", 0], False), (["--temp", 1, "--repeat-penalty", 1.3], False),
                                (["--temp", 1, "--top-k", 0, "--repeat-last-n", -1, "--presence-penalty", 1], False),
+                               (["--temp", 1, "--typical", 0.8, "--xtc-probability", 0.5, "--dynatemp-range", 0.4], False),
+                               (["--temp", 1, "--dry-multiplier", 1, "--logit-bias", "10+3", "-l", "11-inf"], False),
                                (["--temp", 1.5, "--top-k", 0, "--top-p", 1, "--min-p", 0], True)):
             few, full = (json.loads(weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 24, "--seed", 4, "--json", *flags,
                                          *more).stdout) for more in ([], ["--all-logits"]))
@@ -163,6 +172,15 @@ class Run(unittest.TestCase):
             self.assertEqual(full["plan"]["logits_fetched"], 0)
             # Where candidates tell in principle, few tokens need more.
             self.assertEqual(few["plan"]["logits_fetched"] > 12, fetches, flags)
+
+    def test_verbose_prints_the_chain(self):
+        result = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 4, "--seed", 3, "--verbose", "--mirostat", 2, "-l", "5-1.5")
+        self.assertIn("sampler: logit bias (1) -> temperature 0.8 -> mirostat 2 (tau 5, eta 0.1) -> draw (seed 3)",
+                      result.stderr)
+
+    def test_logit_bias_decides(self):
+        result = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 3, "--temp", 0, "--json", "--logit-bias", "40+1000")
+        self.assertEqual(json.loads(result.stdout)["tokens"], [40, 40, 40])
 
     def test_context_fills_up_cleanly(self):
         result = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", -1, "-c", 20, "--temp", 0, "--ignore-eos", "--json")

@@ -14,6 +14,7 @@
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/process_counters.h"
 #include "coordinator/cli/progress_bar.h"
+#include "coordinator/cli/sampler_flags.h"
 #include "coordinator/engine/generator.h"
 #include "coordinator/sampling/sampler.h"
 #include "coordinator/tokenizer/utf8_stream.h"
@@ -26,14 +27,14 @@ constexpr size_t kMostPromptBytes = size_t{64} << 20;
 
 struct RunFlags {
   ModelFlags model;
-  SamplerOptions sampler;
+  SamplerFlags sampler;
   std::string prompt;
   int64_t count = 128;
-  int64_t seed = -1;
   bool json = false;
   bool stats = false;
   bool ignore_end = false;
   bool all_logits = false;
+  bool verbose = false;
 };
 
 // Everything on standard input. Errors: OUT_OF_RANGE beyond a size that no context holds.
@@ -102,18 +103,15 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
 }
 
 absl::Status Run(RunFlags& flags, CommandContext& context) {
-  RETURN_IF_ERROR(CheckSamplerOptions(flags.sampler));
   if (flags.count < -1) {
     return absl::InvalidArgumentError(absl::StrCat("-n: ", flags.count, " tokens, want >= -1"));
   }
-  if (flags.seed < -1) {
-    return absl::InvalidArgumentError(absl::StrCat("--seed is ", flags.seed, ", want >= -1"));
-  }
-  flags.sampler.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : std::random_device{}();
+  ASSIGN_OR_RETURN(SamplerOptions options,
+                   ParseSamplerFlags(flags.sampler, std::random_device{}()));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<LocalSession> session,
       LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger,
-                         StepOutputs::kLast, flags.all_logits ? nullptr : &flags.sampler));
+                         StepOutputs::kLast, flags.all_logits ? nullptr : &options));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->tokenizer());
   std::string prompt = flags.prompt;
   if (prompt == "-") {
@@ -121,7 +119,9 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   }
   ASSIGN_OR_RETURN(std::vector<int32_t> tokens, tokenizer->Encode(prompt, EncodeOptions{}));
   if (tokens.empty() && tokenizer->bos() >= 0) tokens.push_back(tokenizer->bos());
-  Sampler sampler(flags.sampler);
+  RETURN_IF_ERROR(ResolveSamplerTokens(flags.sampler, *tokenizer, options));
+  if (flags.verbose) context.logger.Info("sampler: " + SamplerChainText(options));
+  Sampler sampler(options);
   for (const int32_t token : tokens) sampler.Accept(token);
 
   std::string text;
@@ -174,31 +174,11 @@ void AddRunCommand(CLI::App& app, CommandContext& context) {
       ->required();
   command->add_option("-n,--predict", flags->count, "most tokens to add; -1: until the end")
       ->capture_default_str();
-  SamplerOptions& sampler = flags->sampler;
-  command->add_option("--temp", sampler.temperature, "temperature; 0: always the likeliest token")
-      ->capture_default_str();
-  command->add_option("--top-k", sampler.top_k, "keep the K likeliest tokens; 0: all")
-      ->capture_default_str();
-  command->add_option("--top-p", sampler.top_p, "keep tokens up to this probability mass; 1: all")
-      ->capture_default_str();
-  command
-      ->add_option("--min-p", sampler.min_p,
-                   "drop tokens below this share of the likeliest; 0: none")
-      ->capture_default_str();
-  command->add_option("--repeat-penalty", sampler.repeat_penalty, "weaken recent tokens; 1: off")
-      ->capture_default_str();
-  command
-      ->add_option("--repeat-last-n", sampler.penalty_window, "how many tokens are recent; -1: all")
-      ->capture_default_str();
-  command->add_option("--frequency-penalty", sampler.frequency_penalty, "per occurrence; 0: off")
-      ->capture_default_str();
-  command->add_option("--presence-penalty", sampler.presence_penalty, "once; 0: off")
-      ->capture_default_str();
-  command->add_option("-s,--seed", flags->seed, "seed of the sampler; -1: a random one")
-      ->capture_default_str();
+  AddSamplerFlags(*command, flags->sampler);
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the end-of-text token");
   command->add_flag("--all-logits", flags->all_logits,
                     "fetch every token's logits, not the likeliest ones; same text, slower");
+  command->add_flag("--verbose", flags->verbose, "print the chain of samplers");
   command->add_flag("--json", flags->json, "print one JSON object instead of the text");
   command->add_flag(
       "--stats", flags->stats,

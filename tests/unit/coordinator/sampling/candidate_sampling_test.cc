@@ -72,7 +72,38 @@ T Pick(Random& random, std::initializer_list<T> values) {
   return values.begin()[random.Between(0, static_cast<int64_t>(values.size()) - 1)];
 }
 
-SamplerOptions RandomOptions(Random& random) {
+// Mostly off, as with users.
+template <typename T>
+T Seldom(Random& random, T off, std::initializer_list<T> values) {
+  return random.Between(0, 4) == 0 ? Pick(random, values) : off;
+}
+
+void AddRarerOptions(Random& random, int64_t n, SamplerOptions& options) {
+  options.typical_p = Seldom(random, 1.f, {0.f, 0.2f, 0.95f});
+  options.top_n_sigma = Seldom(random, -1.f, {0.5f, 2.f});
+  options.xtc_probability = Seldom(random, 0.f, {0.5f, 1.f});
+  options.xtc_threshold = Pick(random, {0.05f, 0.1f, 0.5f, 0.6f});
+  options.dynatemp_range = Seldom(random, 0.f, {0.4f, 3.f});
+  options.dynatemp_exponent = Pick(random, {0.5f, 1.f, 2.f});
+  options.mirostat = Seldom(random, Mirostat::kOff, {Mirostat::kVersion1, Mirostat::kVersion2});
+  options.mirostat_tau = Pick(random, {0.f, 3.f, 5.f});
+  options.dry.multiplier = Seldom(random, 0.f, {0.8f, 5.f});
+  options.dry.allowed_length = Pick(random, {0, 1, 2});
+  options.dry.window = Pick(random, {-1, 0, 6});
+  if (random.Between(0, 1) == 0) {
+    DryBreakers breakers;
+    breakers.Add({1});
+    breakers.Add({2, 3});
+    options.dry_breakers = std::make_shared<const DryBreakers>(breakers);
+  }
+  options.min_keep = Seldom(random, 1, {0, 3, 20, 500});
+  for (int64_t i = Seldom<int64_t>(random, 0, {1, 3}); i > 0; --i) {
+    options.logit_bias.push_back({static_cast<int32_t>(random.Between(0, n + 1)),
+                                  Pick(random, {-kInfinity, -2.f, 5.f, 100.f})});
+  }
+}
+
+SamplerOptions UsualOptions(Random& random) {
   SamplerOptions options;
   options.temperature = Pick(random, {0.f, 0.8f, 1.f, 2.f});
   options.top_k = Pick(random, {0, 1, 5, 40, 1000});
@@ -86,17 +117,52 @@ SamplerOptions RandomOptions(Random& random) {
   return options;
 }
 
+SamplerOptions RandomOptions(Random& random, int64_t n) {
+  SamplerOptions options = UsualOptions(random);
+  if (random.Between(0, 2) == 0) AddRarerOptions(random, n, options);
+  return options;
+}
+
+// Allows ids by a fixed mask.
+class MaskFilter : public TokenFilter {
+ public:
+  MaskFilter(Random& random, int64_t n) : mask_(n) {
+    const int64_t one_of = Pick<int64_t>(random, {1, 2, 10, 100});
+    for (int64_t id = 0; id < n; ++id) {
+      if (random.Between(1, one_of) == 1) mask_.Add(id);
+    }
+  }
+  absl::StatusOr<bool> Allows(int32_t id) override { return mask_.Contains(id); }
+  absl::StatusOr<TokenMask> Mask(int64_t) override { return mask_; }
+
+ private:
+  TokenMask mask_;
+};
+
 struct Counts {
   int sampled = 0;
   int refused = 0;
+  int filtered = 0;
+};
+
+struct Kind {
+  bool rarer = false;   // with options that need all logits more often
+  bool filter = false;  // on every fourth text
 };
 
 // Both samplers go on with the same token, so that their penalties and draws stay the same.
-void CompareTexts(Random& random, Counts& counts) {
+void CompareTexts(Random& random, Kind kind, Counts& counts) {
   const int64_t n = Pick<int64_t>(random, {1, 2, 17, 100, 300});
   const int64_t k = std::min(n, Pick<int64_t>(random, {1, 8, 64}));
-  const SamplerOptions options = RandomOptions(random);
+  const SamplerOptions options = kind.rarer ? RandomOptions(random, n) : UsualOptions(random);
+  ASSERT_OK(CheckSamplerOptions(options));
   Sampler full(options), brief(options);
+  MaskFilter filter(random, n);
+  if (kind.filter && random.Between(0, 3) == 0) {
+    full.SetFilter(&filter);
+    brief.SetFilter(&filter);
+    ++counts.filtered;
+  }
   for (int step = 0; step < 12; ++step) {
     const std::vector<float> logits = RandomLogits(random, n);
     ASSERT_OK_AND_ASSIGN(const CandidateRow row, RowOf(logits, k, brief.ChangedIds()));
@@ -122,18 +188,29 @@ void CompareTexts(Random& random, Counts& counts) {
 
 TEST(CandidateSampling, RandomRowsAndOptions_ChooseAsFromAllLogits) {
   Random random(TestSeed(5));
-  Counts counts;
-  for (uint64_t i = 0; i < TestCount(600) && !HasFatalFailure(); ++i) CompareTexts(random, counts);
+  Counts usual, rarer, filtered;
+  for (uint64_t i = 0; i < TestCount(600) && !HasFatalFailure(); ++i) {
+    CompareTexts(random, {false, false}, usual);
+    CompareTexts(random, {true, false}, rarer);
+    CompareTexts(random, {true, true}, filtered);
+  }
   // Both ways are taken.
-  EXPECT_GT(counts.sampled, 3 * counts.refused);
-  EXPECT_GT(counts.refused, 0);
+  EXPECT_GT(usual.sampled, 3 * usual.refused);
+  EXPECT_GT(usual.refused, 0);
+  EXPECT_GT(rarer.sampled, rarer.refused);
+  EXPECT_GT(rarer.refused, 0);
+  EXPECT_GT(filtered.filtered, 0);
 }
 
 // What decision 19 promises never to need all logits.
 TEST(CandidateSampling, PromisedOptions_NeverAskForAllLogits) {
   Random random(TestSeed(6));
   for (int i = 0; i < 300; ++i) {
-    SamplerOptions options = RandomOptions(random);
+    SamplerOptions options = RandomOptions(random, 300);
+    options.top_n_sigma = -1;
+    options.mirostat = Mirostat::kOff;
+    if (options.temperature <= 0) options.typical_p = 1;
+    if (options.temperature <= 0) options.xtc_probability = 0;
     if (options.temperature > 0) options.top_k = static_cast<int32_t>(random.Between(1, 40));
     // Ids that penalties lift over the rest are placed; those that sink are no loss.
     Sampler sampler(options);
@@ -197,6 +274,21 @@ TEST(CandidatesFor, Options_AreCovered) {
   EXPECT_EQ(MostChangedIds(options, 4096, 32000), 64);
   options.penalty_window = -1;
   EXPECT_EQ(MostChangedIds(options, 4096, 32000), 4096);
+  options.dry.multiplier = 1;
+  options.logit_bias = {{1, 2.f}, {2, 2.f}};
+  EXPECT_EQ(MostChangedIds(options, 4096, 32000), 4096 + 1024 + 2);
+  EXPECT_EQ(MostChangedIds(options, 4096, 5000), 5000);
+  options.temperature = 1;
+  options.typical_p = 0.5f;
+  EXPECT_EQ(CandidatesFor(options, 32000), 0);
+  options.top_k = 40;
+  EXPECT_EQ(CandidatesFor(options, 32000), 64);
+  options.top_n_sigma = 1;
+  EXPECT_EQ(CandidatesFor(options, 32000), 0);
+  options.top_n_sigma = -1;
+  options.mirostat = Mirostat::kVersion2;
+  EXPECT_EQ(CandidatesFor(options, 32000), 0);
+  EXPECT_EQ(MostChangedIds(options, 4096, 32000), 2);
 }
 
 // Whatever arrives is an error or a row that keeps its promises; sampling from it does not crash.
@@ -225,7 +317,7 @@ TEST(ReadCandidateRow, DamagedWords_AreAnErrorOrARow) {
       EXPECT_EQ(static_cast<int64_t>(row->best.size() + row->changed.size()) + row->rest_count, n);
       EXPECT_TRUE(std::is_sorted(row->best.begin(), row->best.end(), Before));
     }
-    Sampler sampler(RandomOptions(random));
+    Sampler sampler(RandomOptions(random, n));
     const auto token = sampler.SampleFrom(*row);
     if (token.ok() && token->has_value()) {
       EXPECT_GE(**token, 0);

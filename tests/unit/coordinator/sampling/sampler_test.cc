@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -11,58 +10,11 @@
 namespace weft {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Spec M.7: p = .6439143, .2368828, .0871443, .0320586.
-std::vector<Candidate> Worked() { return {{0, 2}, {1, 1}, {2, 0}, {3, -1}}; }
-
-TEST(Stages, KeepTopP_WorkedValues_KeepsThree) {
-  std::vector<Candidate> c = Worked();
-  KeepTopP(0.9f, c);
-  EXPECT_EQ(c.size(), 3);
-}
-
-TEST(Stages, KeepMinP_WorkedValues_KeepsTwo) {
-  std::vector<Candidate> c = Worked();
-  KeepMinP(0.3f, c);
-  EXPECT_EQ(c.size(), 2);
-}
-
-TEST(Stages, KeepTopK_EqualLogits_LowerIdFirst) {
-  std::vector<Candidate> c = {{0, 1}, {1, 3}, {2, 3}, {3, 2}};
-  KeepTopK(3, c);
-  EXPECT_THAT(c, ElementsAre(Candidate{1, 3}, Candidate{2, 3}, Candidate{3, 2}));
-}
-
-TEST(Stages, OffValues_ChangeNothing) {
-  std::vector<Candidate> c = Worked();
-  KeepTopK(0, c);
-  KeepTopP(1, c);
-  KeepMinP(0, c);
-  EXPECT_EQ(c, Worked());
-}
-
-TEST(Stages, ApplyPenalties_WorkedValues) {
-  SamplerOptions options;
-  options.repeat_penalty = 1.1f;
-  options.frequency_penalty = 0.5f;
-  options.presence_penalty = 0.3f;
-  std::vector<Candidate> c = {{0, 2}, {1, -1}, {2, 5}};
-  ApplyPenalties(options, {0, 1, 0}, c);
-  EXPECT_NEAR(c[0].logit, 0.5181818f, 1e-6);
-  EXPECT_NEAR(c[1].logit, -1.9f, 1e-6);
-  EXPECT_EQ(c[2].logit, 5);
-}
-
-TEST(Stages, DrawFromSoftmax_Boundaries_PicksByCumulativeMass) {
-  const std::vector<Candidate> c = Worked();
-  EXPECT_EQ(DrawFromSoftmax(c, 0.0), 0);
-  EXPECT_EQ(DrawFromSoftmax(c, 0.643), 0);
-  EXPECT_EQ(DrawFromSoftmax(c, 0.645), 1);
-  EXPECT_EQ(DrawFromSoftmax(c, 0.97), 3);
-  const std::vector<Candidate> tail = {{0, 0}, {1, -std::numeric_limits<float>::infinity()}};
-  EXPECT_EQ(DrawFromSoftmax(tail, 0.99999999), 0);
+MATCHER_P(IsOkAndHolds, value, "") {
+  *result_listener << arg.status().ToString();
+  return arg.ok() && *arg == value;
 }
 
 TEST(Sampler, Greedy_PicksFirstMaximum) {
@@ -85,31 +37,6 @@ TEST(Sampler, SameSeed_SameTokens) {
     ASSERT_OK_AND_ASSIGN(const int32_t y, b.Sample(logits));
     ASSERT_EQ(x, y);
   }
-}
-
-// Chi-square of 20000 draws against the softmax: 3 degrees of freedom, far beyond the 99.99 % point
-// (21.1) is an error.
-TEST(Sampler, Draws_FollowSoftmax) {
-  SamplerOptions options;
-  options.temperature = 1;
-  options.top_k = 0;
-  options.top_p = 1;
-  options.min_p = 0;
-  options.seed = 11;
-  Sampler sampler(options);
-  const std::vector<double> p = {.6439143, .2368828, .0871443, .0320586};
-  std::map<int32_t, int> counts;
-  constexpr int kDraws = 20000;
-  for (int i = 0; i < kDraws; ++i) {
-    ASSERT_OK_AND_ASSIGN(const int32_t token, sampler.Sample({2.f, 1.f, 0.f, -1.f}));
-    ++counts[token];
-  }
-  double chi = 0;
-  for (int i = 0; i < 4; ++i) {
-    const double expected = p[i] * kDraws;
-    chi += (counts[i] - expected) * (counts[i] - expected) / expected;
-  }
-  EXPECT_LT(chi, 25.0);
 }
 
 TEST(Sampler, BadLogits_AreAnError) {
@@ -141,10 +68,99 @@ TEST(Options, BadValues_NameTheOption) {
   EXPECT_THAT(CheckSamplerOptions(options),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("repeat-penalty is 0")));
   options = {};
+  options.logit_bias = {{4, std::nanf("")}};
+  EXPECT_THAT(CheckSamplerOptions(options),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token 4")));
+  options = {};
+  options.dry.multiplier = -1;
+  EXPECT_THAT(CheckSamplerOptions(options),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("dry-multiplier is -1")));
+  options = {};
   options.temperature = std::nanf("");
   EXPECT_THAT(CheckSamplerOptions(options),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("temperature")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("temp is nan")));
   EXPECT_OK(CheckSamplerOptions(SamplerOptions{}));
+}
+
+TEST(Sampler, LogitBias_MovesAndBansTokens) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.logit_bias = {{0, -std::numeric_limits<float>::infinity()}, {2, 3.f}};
+  Sampler sampler(options);
+  EXPECT_THAT(sampler.Sample({9.f, 2.f, 0.f}), IsOkAndHolds(2));
+  EXPECT_THAT(sampler.ChangedIds(), testing::ElementsAre(0, 2));
+}
+
+TEST(Sampler, BiasThatBansAll_IsAnError) {
+  SamplerOptions options;
+  const float never = -std::numeric_limits<float>::infinity();
+  options.logit_bias = {{0, never}, {1, never}};
+  Sampler sampler(options);
+  EXPECT_THAT(sampler.Sample({1.f, 2.f}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no token is left")));
+}
+
+TEST(Sampler, InfiniteLogit_IsACertainty) {
+  SamplerOptions options;
+  options.typical_p = 0.5f;
+  options.dynatemp_range = 0.5f;
+  options.top_n_sigma = 1;
+  Sampler sampler(options);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(sampler.Sample({1.f, std::numeric_limits<float>::infinity(), 5.f}),
+                IsOkAndHolds(1));
+  }
+}
+
+// The window is of tokens, so the repetition is found only while it is inside.
+TEST(Sampler, Dry_WeakensTheRepetition) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.dry.multiplier = 10;
+  for (const auto& [window, want] : {std::pair{-1, 0}, {5, 0}, {3, 7}}) {
+    options.dry.window = window;
+    Sampler sampler(options);
+    for (const int32_t token : {5, 6, 7, 5, 6}) sampler.Accept(token);
+    std::vector<float> logits(8, 0.f);
+    logits[7] = 4;
+    EXPECT_THAT(sampler.Sample(logits), IsOkAndHolds(want)) << window;
+  }
+}
+
+// Temperature 0 is the best of what XTC leaves; without XTC draws the best of all.
+TEST(Sampler, GreedyWithXtc_TakesTheBestThatIsLeft) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.top_p = 1;
+  options.min_p = 0;
+  options.xtc_probability = 1;
+  options.xtc_threshold = 0.2f;
+  Sampler sampler(options);
+  EXPECT_THAT(sampler.Sample({2.f, 1.f, 0.f, -1.f}), IsOkAndHolds(1));
+}
+
+TEST(Sampler, ChainText_NamesWhatIsOn) {
+  SamplerOptions options;
+  options.seed = 3;
+  EXPECT_EQ(SamplerChainText(options),
+            "top-k 40 -> top-p 0.95 -> min-p 0.05 -> temperature 0.8 -> draw (seed 3)");
+  options.logit_bias = {{1, 1.f}};
+  options.repeat_penalty = 1.1f;
+  options.dry.multiplier = 0.8f;
+  options.top_n_sigma = 1;
+  options.typical_p = 0.9f;
+  options.xtc_probability = 0.5f;
+  options.dynatemp_range = 0.3f;
+  EXPECT_EQ(SamplerChainText(options),
+            "logit bias (1) -> penalties (last 64: repeat 1.1, frequency 0, presence 0) -> dry "
+            "(last -1: 0.8 * 1.75^(n - 2)) -> top-n-sigma 1 -> top-k 40 -> typical 0.9 -> top-p "
+            "0.95 -> min-p 0.05 -> xtc 0.5 (threshold 0.1) -> temperature 0.8 +- 0.3 by entropy^1 "
+            "-> draw (seed 3)");
+  options.mirostat = Mirostat::kVersion2;
+  EXPECT_EQ(SamplerChainText(options),
+            "logit bias (1) -> temperature 0.8 -> mirostat 2 (tau 5, eta 0.1) -> draw (seed 3)");
+  options.temperature = 0;
+  EXPECT_EQ(SamplerChainText(options), "logit bias (1) -> greedy");
 }
 
 }  // namespace

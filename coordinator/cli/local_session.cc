@@ -138,9 +138,10 @@ absl::StatusOr<RunnerOptions> LocalSession::MakeOptions(const ModelFlags& flags,
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(
-    const ModelFlags& flags, int64_t default_context, int64_t sequences, const Clock& clock,
-    Logger& logger, StepOutputs outputs, const SamplerOptions* sampler) {
+absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlags& flags,
+                                                                 const SessionNeeds& needs,
+                                                                 const Clock& clock,
+                                                                 Logger& logger) {
   std::unique_ptr<LocalSession> session(new LocalSession(clock, logger));
   ASSIGN_OR_RETURN(session->request_, ParsePlacementFlags(flags.placement));
   ASSIGN_OR_RETURN(session->file_, GgufFile::Open(flags.model));
@@ -148,15 +149,17 @@ absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(
   if (!model.ok()) return Annotate(model.status(), flags.model);
   session->model_ = *std::move(model);
   WarnOfUnused(*session->model_, logger);
-  ASSIGN_OR_RETURN(RunnerOptions options, session->MakeOptions(flags, default_context));
+  ASSIGN_OR_RETURN(RunnerOptions options, session->MakeOptions(flags, needs.context));
   session->request_.placement.key_type = options.key_type;
   session->request_.placement.value_type = options.value_type;
-  options.sequences = sequences;
-  options.reserve_outputs = outputs == StepOutputs::kAll ? options.ubatch : 1;
-  if (sampler != nullptr) {
+  options.sequences = needs.sequences;
+  options.cache_tokens = needs.cache_tokens;
+  options.prepare_all = needs.prepare_all;
+  options.reserve_outputs = needs.all_outputs ? options.ubatch : needs.sequences;
+  if (needs.sampler != nullptr) {
     const int64_t n_vocab = session->model_->hyperparameters().n_vocab;
-    options.candidates = CandidatesFor(*sampler, n_vocab);
-    options.changed = MostChangedIds(*sampler, options.context, n_vocab);
+    options.candidates = CandidatesFor(*needs.sampler, n_vocab);
+    options.changed = MostChangedIds(*needs.sampler, options.context, n_vocab);
   }
   RETURN_IF_ERROR(session->OpenDevices(flags));
 
@@ -175,6 +178,12 @@ absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(
   RETURN_IF_ERROR(runner.status());
   session->runner_ = *std::move(runner);
   return session;
+}
+
+int64_t LocalSession::stages() const {
+  const std::vector<int32_t>& layers = placed_.placement.layer_devices;
+  absl::flat_hash_set<int32_t> devices(layers.begin(), layers.end());
+  return static_cast<int64_t>(devices.size());
 }
 
 absl::StatusOr<const Tokenizer*> LocalSession::tokenizer() {

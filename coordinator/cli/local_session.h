@@ -45,23 +45,30 @@ absl::StatusOr<DType> ParseCacheType(const char* flag, const std::string& name);
 // model was trained for, and 0 that. Errors: INVALID_ARGUMENT naming the flag.
 absl::StatusOr<int64_t> ResolveContext(int64_t flag, int64_t default_context, int64_t trained);
 
-// Rows of logits that the largest step of a command gives.
-enum class StepOutputs : uint8_t { kLast, kAll };
+// What a command asks of its session.
+struct SessionNeeds {
+  int64_t context = 4096;    // where the flags do not say
+  int64_t sequences = 1;     // at the same time
+  int64_t cache_tokens = 0;  // as RunnerOptions
+  bool all_outputs = false;  // logits of all tokens of a step; else of each sequence's last
+  bool prepare_all = false;  // as RunnerOptions
+  const SamplerOptions* sampler = nullptr;  // steps may return the candidates that it needs
+};
 
 class LocalSession {
  public:
-  // Opens the file, checks it, loads the weights (with a progress bar). `default_context` counts
-  // where the flags say -1; it is lowered to what the model was trained for. Errors name file,
-  // field and what to do. With a `sampler` steps may return the candidates that it needs.
-  static absl::StatusOr<std::unique_ptr<LocalSession>> Open(
-      const ModelFlags& flags, int64_t default_context, int64_t sequences, const Clock& clock,
-      Logger& logger, StepOutputs outputs = StepOutputs::kLast,
-      const SamplerOptions* sampler = nullptr);
+  // Opens the file, checks it, loads the weights (with a progress bar). The context is lowered to
+  // what the model was trained for. Errors name file, field and what to do.
+  static absl::StatusOr<std::unique_ptr<LocalSession>> Open(const ModelFlags& flags,
+                                                            const SessionNeeds& needs,
+                                                            const Clock& clock, Logger& logger);
   ~LocalSession();
 
   const GgufFile& file() const { return *file_; }
   const Model& model() const { return *model_; }
   ModelRunner& runner() { return *runner_; }
+  // Layers lie on so many devices (or groups of ranks), one part after the other.
+  int64_t stages() const;
   // The processes that run it. `fleet` is null where this is the only one.
   const ProcessGroup& group() const { return *group_; }
   Fleet* fleet() { return fleet_.get(); }

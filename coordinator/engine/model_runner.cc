@@ -44,7 +44,8 @@ ModelRunner::ModelRunner(const Model& model, PlacedDevices placed, ProcessGroup&
       options_(options),
       plan_options_(options.plan),
       pages_per_sequence_(CeilDivide(options.context, kPageTokens)),
-      pages_(1 + pages_per_sequence_ * options.sequences),
+      pages_(1 + (options.cache_tokens > 0 ? CeilDivide(options.cache_tokens, kPageTokens)
+                                           : pages_per_sequence_ * options.sequences)),
       tables_(static_cast<int32_t>(options.sequences), static_cast<int32_t>(pages_per_sequence_),
               static_cast<int32_t>(pages_)),
       lengths_(options.sequences, 0) {
@@ -130,17 +131,31 @@ absl::Status ModelRunner::LoadWeights() {
 
 // The largest step first: what does not fit shows now, and later buckets find their arena in place.
 absl::Status ModelRunner::PlanBuckets() {
-  const int64_t most = std::min(options_.ubatch, options_.context);
+  const int64_t most = std::min(options_.ubatch, options_.context * options_.sequences);
   const auto reserve = [&](int64_t tokens, int64_t outputs) {
     return BucketFor({tokens, outputs, options_.candidates, options_.changed}).status();
   };
   RETURN_IF_ERROR(reserve(most, std::min(most, options_.reserve_outputs)));
   RETURN_IF_ERROR(reserve(std::min(most, options_.sequences), 1));
+  if (options_.prepare_all) return PlanAllBuckets();
   // Where placement depends on the batch, a smaller step may need more of some device.
   for (int64_t tokens = 1; placed_.devices.size() > 1 && tokens < most; tokens *= 2) {
     RETURN_IF_ERROR(reserve(tokens, std::min(tokens, options_.reserve_outputs)));
   }
   return absl::OkStatus();
+}
+
+absl::Status ModelRunner::PlanAllBuckets() {
+  const int64_t most = std::min(options_.ubatch, options_.context * options_.sequences);
+  for (int64_t tokens = 1;; tokens = std::min(2 * tokens, most)) {
+    RETURN_IF_ERROR(BucketFor({tokens, 0, 0, 0}).status());
+    const int64_t outputs = std::min({tokens, options_.sequences, options_.reserve_outputs});
+    for (int64_t rows = 1;; rows = std::min(2 * rows, outputs)) {
+      RETURN_IF_ERROR(BucketFor({tokens, rows, options_.candidates, 0}).status());
+      if (rows == outputs) break;
+    }
+    if (tokens == most) return absl::OkStatus();
+  }
 }
 
 absl::Status ModelRunner::ReserveBuckets() {
@@ -400,10 +415,24 @@ absl::StatusOr<std::vector<StepRows>> ModelRunner::AwaitStep(const InFlight& ste
   return TakeStepRows(step.shape, n_vocab(), step.outputs, *step.rank_outputs, output);
 }
 
-void ModelRunner::Truncate(int32_t sequence, int64_t length) {
-  DropInFlight();
-  lengths_[sequence] = std::min(lengths_[sequence], length);
-  tables_.Truncate(sequence, lengths_[sequence]);
+int64_t ModelRunner::Truncate(int32_t sequence, int64_t length) {
+  const bool under_way =
+      std::any_of(in_flight_.begin(), in_flight_.end(), [&](const InFlight& step) {
+        return std::any_of(step.lengths_before.begin(), step.lengths_before.end(),
+                           [&](const auto& entry) { return entry.first == sequence; });
+      });
+  if (under_way) DropInFlight();
+  lengths_[sequence] = tables_.Truncate(sequence, std::min(lengths_[sequence], length));
+  return lengths_[sequence];
+}
+
+int64_t ModelRunner::Adopt(int32_t sequence, absl::Span<const int32_t> tokens) {
+  lengths_[sequence] = tables_.Adopt(sequence, tokens);
+  return lengths_[sequence];
+}
+
+void ModelRunner::Publish(int32_t sequence, absl::Span<const int32_t> tokens) {
+  tables_.Publish(sequence, tokens);
 }
 
 }  // namespace weft

@@ -96,8 +96,17 @@ class ModelRunner {
     return plan_options_.pipeline || group_.size() > 1 ? kMaxStepsInFlight : 1;
   }
 
-  // Forgets a sequence's positions from `length` on. Drops the steps in flight.
-  void Truncate(int32_t sequence, int64_t length);
+  // Forgets a sequence's positions from `length` on, or from a little before where the page of the
+  // cut is shared; returns how many are left. Drops the steps in flight if the sequence is in one.
+  int64_t Truncate(int32_t sequence, int64_t length);
+
+  // The empty sequence begins with `tokens`: positions that the cache holds already, never all.
+  int64_t Adopt(int32_t sequence, absl::Span<const int32_t> tokens);
+  // Lets others adopt what the sequence holds: `tokens` at its first positions, none of which will
+  // be forgotten by itself. No step in flight computes one of them.
+  void Publish(int32_t sequence, absl::Span<const int32_t> tokens);
+  const PageTables& pages() const { return tables_; }
+  int64_t page_count() const { return pages_ - 1; }
 
   const Model& model() const { return model_; }
   const RunnerOptions& options() const { return options_; }
@@ -131,6 +140,7 @@ class ModelRunner {
   // Plans and instantiates the largest prefill and the decode step.
   absl::Status ReserveBuckets();
   absl::Status PlanBuckets();
+  absl::Status PlanAllBuckets();
   absl::StatusOr<StepPlan> Compile(const Graph& graph, int64_t tokens);
   // `shape` is what the step needs; the bucket's holds it.
   absl::StatusOr<const Bucket*> BucketFor(const StepShape& shape);

@@ -15,9 +15,13 @@ namespace weft {
 struct RunnerOptions {
   int64_t context = 4096;  // most positions of a sequence
   int64_t sequences = 1;   // at the same time
-  int64_t ubatch = 512;    // most tokens of a step
+  // That the KV cache holds, of all sequences together; 0: all of them at their longest.
+  int64_t cache_tokens = 0;
+  int64_t ubatch = 512;  // most tokens of a step
   // Tokens of the largest step that get logits; more work, but lead to another plan.
   int64_t reserve_outputs = 1;
+  // Plans the steps of all sizes at once, so that none comes as a surprise while many are served.
+  bool prepare_all = false;
   // Steps may return candidates (ModelRunner::LaunchForCandidates): the most of a row, and the most
   // ids whose logits the sampler changes. With 0 all steps return all logits.
   int64_t candidates = 0;

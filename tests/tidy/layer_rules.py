@@ -48,7 +48,10 @@ MAY_USE = {
                            "coordinator/placement", "coordinator/sampling"],
     "coordinator/explain": ["common/base", "common/tensor", "common/graph", "common/device", "coordinator/models",
                             "coordinator/placement", "coordinator/scheduler", "coordinator/engine"],
-    "coordinator/http": ["common/base", "coordinator/chat", "coordinator/engine"],
+    "coordinator/serving": ["common/base", "common/graph", "coordinator/tokenizer", "coordinator/kv_cache",
+                            "coordinator/sampling", "coordinator/engine"],
+    "coordinator/http": ["common/base", "coordinator/json", "coordinator/tokenizer", "coordinator/sampling", "coordinator/grammar",
+                         "coordinator/chat", "coordinator/engine", "coordinator/serving"],
     "coordinator/cli": ["common", "coordinator"],
     "tests": ["common", "coordinator", "worker", "rpc_backend", "proto", "tests"],
 }

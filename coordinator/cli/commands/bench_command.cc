@@ -31,8 +31,9 @@ absl::Status Bench(BenchFlags& flags, CommandContext& context) {
   }
   const int64_t needed = NeededContext(flags.options);
   if (flags.model.context == -1) flags.model.context = needed;
-  ASSIGN_OR_RETURN(const std::unique_ptr<LocalSession> session,
-                   LocalSession::Open(flags.model, needed, 1, context.clock, context.logger));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<LocalSession> session,
+      LocalSession::Open(flags.model, {.context = needed}, context.clock, context.logger));
   ASSIGN_OR_RETURN(const BenchReport report, RunBench(*session, flags.options, isa));
   return Print(flags.json ? BenchJson(report) : BenchText(report));
 }

@@ -79,8 +79,9 @@ absl::Status Eval(const EvalFlags& flags, CommandContext& context) {
   }
   ASSIGN_OR_RETURN(
       const std::unique_ptr<LocalSession> session,
-      LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger,
-                         flags.logits_path.empty() ? StepOutputs::kLast : StepOutputs::kAll));
+      LocalSession::Open(flags.model,
+                         {.context = kDefaultContext, .all_outputs = !flags.logits_path.empty()},
+                         context.clock, context.logger));
   ModelRunner& runner = session->runner();
   // The last greedy token need not fit: it is not fed.
   const int64_t positions =

@@ -91,9 +91,10 @@ absl::Status Perplexity(const PerplexityFlags& flags, CommandContext& context) {
   ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> file, MappedFile::Open(flags.file));
   const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
                               file->bytes().size());
-  ASSIGN_OR_RETURN(const std::unique_ptr<LocalSession> session,
-                   LocalSession::Open(flags.model, kDefaultContext, 1, context.clock,
-                                      context.logger, StepOutputs::kAll));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<LocalSession> session,
+      LocalSession::Open(flags.model, {.context = kDefaultContext, .all_outputs = true},
+                         context.clock, context.logger));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->tokenizer());
   EncodeOptions plain;
   plain.add_special = false;

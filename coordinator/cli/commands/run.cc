@@ -108,10 +108,11 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   }
   ASSIGN_OR_RETURN(SamplerOptions options,
                    ParseSamplerFlags(flags.sampler, std::random_device{}()));
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<LocalSession> session,
-      LocalSession::Open(flags.model, kDefaultContext, 1, context.clock, context.logger,
-                         StepOutputs::kLast, flags.all_logits ? nullptr : &options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<LocalSession> session,
+                   LocalSession::Open(flags.model,
+                                      {.context = kDefaultContext,
+                                       .sampler = flags.all_logits ? nullptr : &options},
+                                      context.clock, context.logger));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->tokenizer());
   std::string prompt = flags.prompt;
   if (prompt == "-") {

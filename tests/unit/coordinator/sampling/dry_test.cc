@@ -84,12 +84,11 @@ TEST(Dry, RandomTexts_AsByTheDefinition) {
 
 // Tokens 0 to 255 are bytes, then some words.
 DryVocabulary TestVocabulary() {
-  static const auto* const kWords =
-      new std::vector<std::string>{"a\n", "\nUs", "er", ":", "x:y", "\n"};
+  static constexpr std::array<std::string_view, 6> kWords = {"a\n", "\nUs", "er", ":", "x:y", "\n"};
   DryVocabulary vocabulary;
-  vocabulary.size = 256 + static_cast<int32_t>(kWords->size());
+  vocabulary.size = 256 + static_cast<int32_t>(kWords.size());
   vocabulary.piece = [](int32_t id) {
-    return id < 256 ? std::string(1, static_cast<char>(id)) : (*kWords)[id - 256];
+    return id < 256 ? std::string(1, static_cast<char>(id)) : std::string(kWords[id - 256]);
   };
   vocabulary.encode = [](std::string_view text) -> absl::StatusOr<std::vector<int32_t>> {
     std::vector<int32_t> ids;

@@ -1,0 +1,281 @@
+#include "coordinator/serving/batch_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checked_math.h"
+#include "common/base/status_macros.h"
+#include "common/graph/op.h"
+
+namespace weft {
+namespace {
+
+int64_t PagesFor(int64_t tokens) { return CeilDivide(tokens, kPageTokens); }
+
+// Tokens that fit its last page still.
+int64_t RoomInPages(int64_t computed) { return PagesFor(computed) * kPageTokens - computed; }
+
+}  // namespace
+
+BatchEngine::BatchEngine(ServingSession& session, bool reuse_prefixes, const Clock& clock,
+                         ServingCounters& counters)
+    : session_(session),
+      runner_(session.runner()),
+      reuse_prefixes_(reuse_prefixes),
+      clock_(clock),
+      counters_(counters) {
+  for (int64_t slot = runner_.options().sequences - 1; slot >= 0; --slot) {
+    free_slots_.push_back(static_cast<int32_t>(slot));
+  }
+}
+
+absl::Status BatchEngine::Probe() {
+  const BatchToken token = {0, 0, 0, true};
+  RETURN_IF_ERROR(runner_.Step({&token, 1}).status());
+  runner_.Truncate(0, 0);
+  return absl::OkStatus();
+}
+
+// --- Sequences ---
+
+bool BatchEngine::Fits(const Sequence& sequence) const {
+  const auto others = static_cast<int64_t>(active_.size());
+  const auto tokens = static_cast<int64_t>(sequence.tokens().size());
+  const int64_t pages = PagesFor(std::min(tokens + 1, runner_.options().context));
+  return !free_slots_.empty() && pages + others <= runner_.pages().free_pages();
+}
+
+void BatchEngine::Admit(std::unique_ptr<Sequence> sequence) {
+  sequence->slot = free_slots_.back();
+  free_slots_.pop_back();
+  const bool first_time = sequence->summary().queue_seconds == 0;
+  const int64_t reused =
+      reuse_prefixes_ ? runner_.Adopt(sequence->slot, sequence->tokens()) : int64_t{0};
+  sequence->Admitted(reused);
+  if (first_time) {
+    counters_.prompt_tokens += sequence->summary().prompt_tokens;
+    counters_.reused_tokens += reused;
+    counters_.queue.Add(sequence->summary().queue_seconds);
+  }
+  active_.push_back(std::move(sequence));
+}
+
+std::unique_ptr<Sequence> BatchEngine::Remove(Sequence& sequence) {
+  const auto found = std::find_if(active_.begin(), active_.end(),
+                                  [&](const auto& other) { return other.get() == &sequence; });
+  std::unique_ptr<Sequence> removed = std::move(*found);
+  active_.erase(found);
+  runner_.Truncate(removed->slot, 0);
+  free_slots_.push_back(removed->slot);
+  removed->slot = -1;
+  removed->computed = 0;
+  return removed;
+}
+
+void BatchEngine::End(Sequence& sequence, const absl::Status& status) {
+  (status.ok()                 ? counters_.finished
+   : absl::IsCancelled(status) ? counters_.cancelled
+                               : counters_.failed)++;
+  Remove(sequence)->Finish(status);
+}
+
+void BatchEngine::EndUnwanted() {
+  const Clock::TimePoint now = clock_.Now();
+  const std::vector<Sequence*> all = [&] {
+    std::vector<Sequence*> pointers;
+    pointers.reserve(active_.size());
+    for (const auto& sequence : active_) pointers.push_back(sequence.get());
+    return pointers;
+  }();
+  for (Sequence* sequence : all) {
+    if (sequence->in_flight > 0) continue;
+    const absl::Status unwanted = sequence->Unwanted(now);
+    if (!unwanted.ok()) End(*sequence, unwanted);
+  }
+}
+
+std::vector<std::unique_ptr<Sequence>> BatchEngine::TakeAll() {
+  std::vector<std::unique_ptr<Sequence>> taken;
+  while (!active_.empty()) taken.push_back(Remove(*active_.front()));
+  return taken;
+}
+
+std::vector<std::unique_ptr<Sequence>> BatchEngine::TakeSetBack() {
+  std::reverse(set_back_.begin(), set_back_.end());
+  return std::exchange(set_back_, {});
+}
+
+void BatchEngine::MakeRoom() {
+  Sequence& youngest = *active_.back();
+  if (active_.size() == 1) {
+    youngest.EndForLackOfRoom();
+    End(youngest, absl::OkStatus());
+    return;
+  }
+  ++counters_.preempted;
+  set_back_.push_back(Remove(youngest));
+}
+
+// --- Steps ---
+
+absl::Status BatchEngine::Advance() {
+  absl::Status status = LaunchSteps();
+  if (status.ok() && !steps_.empty()) status = CollectStep();
+  if (!status.ok()) DropSteps();
+  return status;
+}
+
+absl::Status BatchEngine::LaunchSteps() {
+  const int64_t most = std::min(runner_.max_in_flight(), session_.stages());
+  while (static_cast<int64_t>(steps_.size()) < std::max<int64_t>(most, 1)) {
+    const BatchChoice choice = Choose();
+    if (!choice.shares.empty()) {
+      RETURN_IF_ERROR(Launch(MakeStep(choice)));
+    } else if (choice.short_of_pages && steps_.empty()) {
+      MakeRoom();
+    } else {
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+BatchChoice BatchEngine::Choose() {
+  std::vector<BatchCandidate> candidates;
+  candidates.reserve(active_.size());
+  const auto most_changed = static_cast<size_t>(runner_.options().changed);
+  for (const auto& sequence : active_) {
+    const int64_t remaining = sequence->cancelled() ? 0 : sequence->remaining();
+    const bool logits = sequence->wants_logits || runner_.options().candidates == 0 ||
+                        (remaining == 1 && sequence->ChangedIds().size() > most_changed);
+    candidates.push_back({remaining, logits, RoomInPages(sequence->computed)});
+  }
+  const BatchLimits limits = {runner_.options().ubatch, runner_.pages().free_pages(), kPageTokens,
+                              session_.stages()};
+  return FormBatch(candidates, limits, first_++);
+}
+
+BatchEngine::Step BatchEngine::MakeStep(const BatchChoice& choice) const {
+  Step step;
+  step.logits = choice.logits;
+  const auto most_changed = static_cast<size_t>(runner_.options().changed);
+  for (const BatchShare& chosen : choice.shares) {
+    Sequence& sequence = *active_[chosen.candidate];
+    Share share = {&sequence, sequence.computed, chosen.tokens,
+                   chosen.tokens == sequence.remaining()};
+    // The end of a prompt that needs all logits waits for a step that returns them.
+    if (share.output && !step.logits &&
+        (runner_.options().candidates == 0 || sequence.ChangedIds().size() > most_changed)) {
+      share.output = false;
+      --share.tokens;
+    }
+    step.shares.push_back(share);
+  }
+  return step;
+}
+
+absl::Status BatchEngine::Launch(Step step) {
+  std::vector<BatchToken> batch;
+  std::vector<std::vector<int32_t>> changed;
+  for (const Share& share : step.shares) {
+    Sequence& sequence = *share.sequence;
+    for (int64_t i = 0; i < share.tokens; ++i) {
+      const int64_t position = share.begin + i;
+      batch.push_back({sequence.tokens()[position], position, sequence.slot,
+                       share.output && i + 1 == share.tokens});
+    }
+    sequence.computed += share.tokens;
+    ++sequence.in_flight;
+    if (share.output && !step.logits) changed.push_back(sequence.ChangedIds());
+  }
+  ++counters_.steps;
+  counters_.step_tokens += static_cast<int64_t>(batch.size());
+  step.launched = clock_.Now();
+  const bool logits = step.logits;
+  steps_.push_back(std::move(step));
+  return logits ? runner_.Launch(batch) : runner_.LaunchForCandidates(batch, changed);
+}
+
+absl::Status BatchEngine::CollectStep() {
+  const bool logits = steps_.front().logits;
+  std::vector<float> all_logits;
+  std::vector<CandidateRow> rows;
+  const Clock::TimePoint waited = clock_.Now();
+  if (logits) {
+    ASSIGN_OR_RETURN(all_logits, runner_.Collect());
+  } else {
+    ASSIGN_OR_RETURN(rows, runner_.CollectCandidates());
+  }
+  counters_.waiting_seconds += SecondsSince(clock_, waited);
+  const Step step = std::move(steps_.front());
+  steps_.pop_front();
+  counters_.step.Add(SecondsSince(clock_, step.launched));
+  const auto n_vocab = static_cast<size_t>(runner_.n_vocab());
+  size_t row = 0;
+  for (const Share& share : step.shares) {
+    Sequence& sequence = *share.sequence;
+    --sequence.in_flight;
+    const int64_t known =
+        std::min(share.begin + share.tokens, static_cast<int64_t>(sequence.tokens().size()) - 1);
+    if (reuse_prefixes_) {
+      runner_.Publish(sequence.slot, absl::MakeSpan(sequence.tokens()).subspan(0, known));
+    }
+    if (!share.output) continue;
+    if (logits) {
+      TakeRow(sequence,
+              sequence.Choose(absl::MakeSpan(all_logits).subspan(row * n_vocab, n_vocab)));
+    } else {
+      TakeRow(sequence, sequence.Choose(rows[row]));
+    }
+    ++row;
+  }
+  return absl::OkStatus();
+}
+
+void BatchEngine::TakeRow(Sequence& sequence, absl::StatusOr<std::optional<int32_t>> token) {
+  if (!token.ok()) return End(sequence, token.status());
+  if (!*token) {
+    sequence.wants_logits = true;
+    sequence.computed = runner_.Truncate(sequence.slot, sequence.computed - 1);
+    return;
+  }
+  const absl::StatusOr<bool> over = sequence.Accept(**token);
+  ++counters_.generated_tokens;
+  (sequence.summary().generated_tokens == 1 ? counters_.first_token : counters_.between_tokens)
+      .Add(sequence.SecondsOfLastToken());
+  if (!over.ok()) return End(sequence, over.status());
+  if (!*over && static_cast<int64_t>(sequence.tokens().size()) > runner_.options().context) {
+    sequence.EndForLackOfRoom();
+    return End(sequence, absl::OkStatus());
+  }
+  if (*over) End(sequence, absl::OkStatus());
+}
+
+void BatchEngine::DropSteps() {
+  failed_.clear();
+  for (const Step& step : steps_) {
+    for (const Share& share : step.shares) {
+      if (&step == &steps_.front()) failed_.push_back(share.sequence);
+      share.sequence->in_flight = 0;
+      share.sequence->computed = std::min(share.sequence->computed, share.begin);
+    }
+  }
+  steps_.clear();
+}
+
+void BatchEngine::EndFailed(const absl::Status& status) {
+  for (Sequence* sequence : std::exchange(failed_, {})) End(*sequence, status);
+}
+
+void BatchEngine::Describe(ServingState& state) const {
+  state.runner = runner_.counters();
+  state.memory = runner_.memory();
+  state.active = static_cast<int64_t>(active_.size());
+  state.slots = runner_.options().sequences;
+  state.pages = runner_.page_count();
+  state.pages_kept = runner_.pages().kept_pages();
+  state.pages_used = state.pages - runner_.pages().free_pages();
+}
+
+}  // namespace weft

@@ -1,0 +1,95 @@
+// Continuous batching over one session: the sequences that have a slot, and the steps that they
+// share.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "coordinator/serving/batch_former.h"
+#include "coordinator/serving/sequence.h"
+#include "coordinator/serving/serving_session.h"
+#include "coordinator/serving/serving_state.h"
+
+namespace weft {
+
+// One thread.
+class BatchEngine {
+ public:
+  // `session` is fresh. Sequences that end are counted in `counters`. Everything outlives it.
+  BatchEngine(ServingSession& session, bool reuse_prefixes, const Clock& clock,
+              ServingCounters& counters);
+
+  // One token through every rank, and out again. Errors: of the step.
+  absl::Status Probe();
+
+  // --- Sequences ---
+
+  // Whether there is a slot, and room for all its tokens and one more of everybody.
+  bool Fits(const Sequence& sequence) const;
+  // It fits.
+  void Admit(std::unique_ptr<Sequence> sequence);
+  // Ends those that are cancelled or past their deadline, unless a step with them is under way.
+  void EndUnwanted();
+  // Takes all out, the oldest first. No step is under way.
+  std::vector<std::unique_ptr<Sequence>> TakeAll();
+  // Those that were set back for lack of pages since the last call, the oldest first.
+  std::vector<std::unique_ptr<Sequence>> TakeSetBack();
+  bool empty() const { return active_.empty(); }
+
+  // --- Steps ---
+
+  // Launches what can be, then waits for the oldest step and hands out its tokens. Errors: of a
+  // step; none is under way then, and all can go on but those that a second Advance would fail for
+  // again: EndFailed.
+  absl::Status Advance();
+  // Ends the sequences of the step that failed last with its error.
+  void EndFailed(const absl::Status& status);
+
+  void Describe(ServingState& state) const;
+
+ private:
+  struct Share {
+    Sequence* sequence = nullptr;
+    int64_t begin = 0;  // position of its first token
+    int64_t tokens = 0;
+    bool output = false;
+  };
+  struct Step {
+    std::vector<Share> shares;
+    bool logits = false;
+    Clock::TimePoint launched;
+  };
+
+  absl::Status LaunchSteps();
+  BatchChoice Choose();
+  Step MakeStep(const BatchChoice& choice) const;
+  absl::Status Launch(Step step);
+  // The youngest sequence gives up its pages, or the only one ends.
+  void MakeRoom();
+  absl::Status CollectStep();
+  void TakeRow(Sequence& sequence, absl::StatusOr<std::optional<int32_t>> token);
+  // None is under way; sequences stand where the runner has them.
+  void DropSteps();
+  void End(Sequence& sequence, const absl::Status& status);
+  std::unique_ptr<Sequence> Remove(Sequence& sequence);
+
+  ServingSession& session_;
+  ModelRunner& runner_;
+  const bool reuse_prefixes_;
+  const Clock& clock_;
+  ServingCounters& counters_;
+  std::vector<std::unique_ptr<Sequence>> active_;  // in order of admission
+  std::vector<std::unique_ptr<Sequence>> set_back_;
+  std::vector<Sequence*> failed_;  // of active_: those of the step that failed
+  std::vector<int32_t> free_slots_;
+  std::deque<Step> steps_;  // under way
+  int64_t first_ = 0;       // where the next batch begins
+};
+
+}  // namespace weft

@@ -1,0 +1,104 @@
+#include "coordinator/serving/sequence.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "coordinator/sampling/log_probabilities.h"
+
+namespace weft {
+
+Sequence::Sequence(GenerationRequest request, std::shared_ptr<GenerationStream> stream,
+                   const Tokenizer& tokenizer, const Clock& clock)
+    : request_(std::move(request)),
+      stream_(std::move(stream)),
+      tokenizer_(tokenizer),
+      clock_(clock),
+      sampler_(request_.sampler),
+      tokens_(request_.prompt),
+      stop_(request_.stop),
+      submitted_(clock.Now()),
+      last_token_(submitted_) {
+  sampler_.SetFilter(request_.constraint.get());
+  for (const int32_t token : tokens_) sampler_.Accept(token);
+  summary_.prompt_tokens = static_cast<int64_t>(tokens_.size());
+}
+
+absl::Status Sequence::Unwanted(Clock::TimePoint now) const {
+  if (cancelled()) return absl::CancelledError("the client left");
+  if (now > request_.deadline) {
+    return absl::DeadlineExceededError("the request was not finished in time");
+  }
+  return absl::OkStatus();
+}
+
+void Sequence::Admitted(int64_t reused) {
+  computed = reused;
+  // Set back and admitted again, it is not new to the queue.
+  if (summary_.queue_seconds > 0) return;
+  summary_.queue_seconds = SecondsSince(clock_, submitted_);
+  summary_.reused_tokens = reused;
+}
+
+absl::StatusOr<std::optional<int32_t>> Sequence::Choose(const CandidateRow& row) {
+  ASSIGN_OR_RETURN(const std::optional<int32_t> token, sampler_.SampleFrom(row));
+  if (token && request_.log_probabilities >= 0) {
+    chosen_ = LogProbabilitiesFrom(row, *token, request_.log_probabilities);
+  }
+  return token;
+}
+
+absl::StatusOr<int32_t> Sequence::Choose(absl::Span<const float> logits) {
+  ASSIGN_OR_RETURN(const int32_t token, sampler_.Sample(logits));
+  if (request_.log_probabilities >= 0) {
+    chosen_ = LogProbabilitiesOf(logits, token, request_.log_probabilities);
+  }
+  return token;
+}
+
+absl::StatusOr<bool> Sequence::Accept(int32_t token) {
+  const Clock::TimePoint now = clock_.Now();
+  seconds_of_last_token_ = std::chrono::duration<double>(now - last_token_).count();
+  last_token_ = now;
+  if (summary_.generated_tokens++ == 0) {
+    summary_.first_token_seconds = std::chrono::duration<double>(now - submitted_).count();
+  }
+  wants_logits = false;
+  if (!request_.ignore_end && tokenizer_.IsEndOfGeneration(token)) {
+    chosen_.reset();
+    summary_.reason = FinishReason::kEndOfText;
+    return true;
+  }
+  if (request_.constraint != nullptr) RETURN_IF_ERROR(request_.constraint->Accept(token));
+  tokens_.push_back(token);
+  sampler_.Accept(token);
+  if (chosen_) held_.push_back(*std::exchange(chosen_, std::nullopt));
+  Emit(stop_.Append(utf8_.Append(tokenizer_.Piece(token, request_.special_tokens))));
+  if (stop_.found()) {
+    summary_.reason = FinishReason::kStopText;
+    return true;
+  }
+  if (request_.max_tokens >= 0 && summary_.generated_tokens >= request_.max_tokens) {
+    summary_.reason = FinishReason::kLength;
+    return true;
+  }
+  return false;
+}
+
+void Sequence::Emit(std::string text) {
+  if (text.empty()) return;
+  stream_->Push({std::move(text), std::exchange(held_, {})});
+}
+
+void Sequence::Finish(absl::Status status) {
+  if (status.ok()) {
+    const bool stopped = stop_.found();
+    std::string rest = stopped ? "" : stop_.Append(utf8_.Finish()) + stop_.Finish();
+    if (!rest.empty() || (!stopped && !held_.empty())) {
+      stream_->Push({std::move(rest), std::exchange(held_, {})});
+    }
+  }
+  summary_.total_seconds = SecondsSince(clock_, submitted_);
+  stream_->Finish(std::move(status), summary_);
+}
+
+}  // namespace weft

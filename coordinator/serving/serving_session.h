@@ -1,0 +1,28 @@
+// A model that runs somewhere, as the engine sees it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/engine/model_runner.h"
+
+namespace weft {
+
+// The engine's thread alone uses it.
+class ServingSession {
+ public:
+  virtual ~ServingSession() = default;
+  virtual ModelRunner& runner() = 0;
+  // Why its workers can do nothing more, if that is so.
+  virtual absl::Status lost() = 0;
+  // Parts of the model that follow each other, on devices of their own.
+  virtual int64_t stages() const = 0;
+};
+
+// Opens it: at first, and again after each loss.
+using OpenServingSession = std::function<absl::StatusOr<std::unique_ptr<ServingSession>>()>;
+
+}  // namespace weft

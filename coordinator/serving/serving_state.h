@@ -1,0 +1,63 @@
+// What the engine's thread tells the others about itself.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/clock.h"
+#include "coordinator/engine/model_runner.h"
+
+namespace weft {
+
+// Counts of durations by upper bound, as Prometheus takes them.
+struct DurationHistogram {
+  // Seconds; the last bucket, beyond them, is the rest of `count`.
+  static constexpr std::array<double, 14> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                     0.25,  0.5,    1,     2.5,  5,     10,   30};
+  std::array<int64_t, kBounds.size()> counts = {};  // each of its own bucket
+  int64_t count = 0;
+  double sum = 0;
+
+  void Add(double seconds);
+};
+
+struct ServingCounters {
+  int64_t requests = 0;  // that were taken
+  int64_t refused = 0;   // since too many waited
+  int64_t finished = 0;
+  int64_t failed = 0;
+  int64_t cancelled = 0;
+  int64_t prompt_tokens = 0;  // of admitted requests
+  int64_t reused_tokens = 0;  // of these, found in the cache
+  int64_t generated_tokens = 0;
+  int64_t steps = 0;
+  int64_t step_tokens = 0;  // of all steps together
+  int64_t preempted = 0;    // set back since the cache was full
+  int64_t sessions_lost = 0;
+  int64_t sessions_opened = 0;
+  DurationHistogram queue;        // from submission to admission
+  DurationHistogram first_token;  // from submission
+  DurationHistogram between_tokens;
+  DurationHistogram step;      // from launch to the end of sampling
+  double waiting_seconds = 0;  // for steps
+  double working_seconds = 0;  // on what is between them: batches, sampling, text
+};
+
+struct ServingState {
+  ServingCounters counters;
+  RunnerCounters runner;  // of the session
+  RunnerMemory memory;
+  bool ready = false;   // a token went through every rank since the session was opened
+  std::string trouble;  // why it is not
+  int64_t active = 0;   // sequences with a slot
+  int64_t waiting = 0;
+  int64_t slots = 0;
+  int64_t pages_used = 0;  // by sequences
+  int64_t pages_kept = 0;  // of ended ones, which may be reused
+  int64_t pages = 0;
+  Clock::TimePoint last_progress{};  // when a step last ended, or work last began
+};
+
+}  // namespace weft

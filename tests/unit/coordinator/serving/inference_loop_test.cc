@@ -1,0 +1,480 @@
+#include "coordinator/serving/inference_loop.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/cpu/cpu_device.h"
+#include "common/gguf/gguf_file.h"
+#include "common/program/local_program_host.h"
+#include "coordinator/engine/generator.h"
+#include "coordinator/placement/model_placement.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/golden_model.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_seed.h"
+
+namespace weft {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr auto kForever = Clock::TimePoint::max();
+
+struct RigOptions {
+  int64_t sequences = 4;
+  int64_t context = 96;
+  int64_t cache_tokens = 0;
+  int64_t candidates = 64;
+  int fakes = 0;  // that hold the layers, one part each
+  std::function<absl::Status(const Graph&, NodeId)> before_node;  // of fakes
+  ServingOptions serving;
+};
+
+// The demo model on the CPU, or over fake accelerators.
+class TestSession final : public ServingSession {
+ public:
+  static absl::StatusOr<std::unique_ptr<TestSession>> Open(const Model& model,
+                                                           const RigOptions& rig,
+                                                           const Clock& clock) {
+    auto session = std::make_unique<TestSession>();
+    session->stages_ = std::max(1, rig.fakes);
+    PlacedDevices placed;
+    for (int i = 0; i < rig.fakes; ++i) {
+      FakeDeviceOptions fake;
+      fake.name = absl::StrCat("fake", i);
+      fake.delays = false;
+      fake.before_node = rig.before_node;
+      session->fakes_.push_back(std::make_unique<FakeDevice>(fake));
+      placed.devices.push_back(session->fakes_.back().get());
+    }
+    CpuDeviceOptions cpu;
+    cpu.threads = 1;
+    ASSIGN_OR_RETURN(session->cpu_, CpuDevice::Create(cpu));
+    placed.devices.push_back(session->cpu_.get());
+    PlacementOptions placement;
+    if (rig.fakes > 0) placement.tensor_split.assign(rig.fakes, 1);
+    ASSIGN_OR_RETURN(placed.placement, PlaceModel(model, placed.devices, placement));
+    LocalProgramHostOptions host;
+    host.devices = placed.devices;
+    ASSIGN_OR_RETURN(session->host_, LocalProgramHost::Create(host));
+    RunnerOptions options;
+    options.context = rig.context;
+    options.sequences = rig.sequences;
+    options.cache_tokens = rig.cache_tokens;
+    options.reserve_outputs = rig.sequences;
+    options.ubatch = 32;
+    options.candidates = rig.candidates;
+    options.changed = 64;
+    options.key_type = DType::kF32;
+    options.value_type = DType::kF32;
+    ASSIGN_OR_RETURN(session->runner_,
+                     ModelRunner::Create(model, placed, *session->host_, clock, options));
+    return session;
+  }
+
+  ModelRunner& runner() override { return *runner_; }
+  absl::Status lost() override { return absl::OkStatus(); }
+  int64_t stages() const override { return stages_; }
+
+ private:
+  int64_t stages_ = 1;
+  std::vector<std::unique_ptr<FakeDevice>> fakes_;
+  std::unique_ptr<CpuDevice> cpu_;
+  std::unique_ptr<LocalProgramHost> host_;
+  std::unique_ptr<ModelRunner> runner_;
+};
+
+class InferenceLoopTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK_AND_ASSIGN(
+        file_, GgufFile::Open(TestDataFolder() + "/models/shakespeare/shakespeare-q4_0.gguf"));
+    ASSERT_OK_AND_ASSIGN(model_, Model::Create(*file_));
+    ASSERT_OK_AND_ASSIGN(tokenizer_, Tokenizer::Create(file_->metadata()));
+  }
+
+  std::unique_ptr<InferenceLoop> Start(const RigOptions& rig) {
+    auto loop = InferenceLoop::Start(
+        [this, rig]() -> absl::StatusOr<std::unique_ptr<ServingSession>> {
+          if (++opened_ <= failing_opens_) return absl::UnavailableError("no worker there");
+          return TestSession::Open(*model_, rig, clock_);
+        },
+        *tokenizer_, rig.serving, clock_, logger_);
+    EXPECT_OK(loop.status());
+    return loop.ok() ? *std::move(loop) : nullptr;
+  }
+
+  std::vector<int32_t> Tokens(const std::string& text) {
+    return tokenizer_->Encode(text, EncodeOptions{}).value();
+  }
+
+  GenerationRequest Request(const std::string& prompt, int64_t count) {
+    GenerationRequest request;
+    request.prompt = Tokens(prompt);
+    request.max_tokens = count;
+    request.sampler.temperature = 0;
+    request.ignore_end = true;
+    return request;
+  }
+
+  // What one sequence alone gives.
+  std::string Alone(const std::string& prompt, int64_t count, const SamplerOptions& options,
+                    int fakes = 0) {
+    RigOptions rig;
+    rig.fakes = fakes;
+    auto session = TestSession::Open(*model_, rig, clock_).value();
+    Sampler sampler(options);
+    const std::vector<int32_t> tokens = Tokens(prompt);
+    for (const int32_t token : tokens) sampler.Accept(token);
+    GenerateCallbacks callbacks;
+    callbacks.choose = [&](absl::Span<const float> logits) { return sampler.Sample(logits); };
+    std::string text;
+    callbacks.emit = [&](int32_t token) {
+      sampler.Accept(token);
+      text += tokenizer_->Piece(token, false);
+      return true;
+    };
+    EXPECT_OK(Generate(session->runner(), clock_, tokens, count, callbacks).status());
+    return text;
+  }
+
+  static absl::StatusOr<std::string> ReadAll(GenerationStream& stream) {
+    std::string text;
+    while (true) {
+      ASSIGN_OR_RETURN(const std::optional<GenerationPiece> piece, stream.Next(kForever));
+      if (!piece) return text;
+      text += piece->text;
+    }
+  }
+
+  // Or what went wrong.
+  static std::string TextOf(GenerationStream& stream) {
+    const absl::StatusOr<std::string> text = ReadAll(stream);
+    return text.ok() ? *text : text.status().ToString();
+  }
+
+  SystemClock clock_;
+  Logger logger_{"test", LogLevel::kError};
+  std::unique_ptr<GgufFile> file_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::atomic<int> opened_ = 0;
+  std::atomic<int> failing_opens_ = 0;
+};
+
+const char* const kPrompts[] = {"ROMEO:",
+                                "JULIET:\nO",
+                                "First Citizen:\nBefore we proceed any further, hear me speak.\n",
+                                "KING RICHARD III:\nNow is the winter",
+                                "A",
+                                "The quality of mercy is not strained,",
+                                "To be, or not to be",
+                                "MENENIUS:\nWhat work's, my countrymen, in hand?"};
+
+// Sequences come and go; each gets what it would get alone.
+TEST_F(InferenceLoopTest, ManyAtOnce_EqualEachAlone) {
+  for (const int fakes : {0, 2}) {
+    RigOptions rig;
+    rig.fakes = fakes;
+    const auto loop = Start(rig);
+    ASSERT_NE(loop, nullptr);
+    std::vector<GenerationRequest> requests;
+    std::vector<std::string> want;
+    for (size_t i = 0; i < std::size(kPrompts); ++i) {
+      GenerationRequest& request =
+          requests.emplace_back(Request(kPrompts[i], 8 + static_cast<int64_t>(3 * i)));
+      if (i % 2 == 1) {
+        request.sampler.temperature = 0.8f;
+        request.sampler.seed = i;
+      }
+      want.push_back(Alone(kPrompts[i], request.max_tokens, request.sampler, fakes));
+    }
+    std::vector<std::shared_ptr<GenerationStream>> streams;
+    for (GenerationRequest& request : requests) {
+      ASSERT_OK_AND_ASSIGN(auto stream, loop->Submit(std::move(request)));
+      streams.push_back(std::move(stream));
+    }
+    for (size_t i = 0; i < streams.size(); ++i) {
+      SCOPED_TRACE(absl::StrCat(fakes, " fakes, prompt ", i));
+      EXPECT_EQ(TextOf(*streams[i]), want[i]);
+      const GenerationSummary summary = streams[i]->summary();
+      EXPECT_EQ(summary.reason, FinishReason::kLength);
+      EXPECT_EQ(summary.generated_tokens, 8 + static_cast<int64_t>(3 * i));
+    }
+    ASSERT_TRUE(loop->Drain(kForever));
+    const ServingState state = loop->state();
+    EXPECT_EQ(state.counters.finished, std::size(kPrompts));
+    EXPECT_EQ(state.pages_used, 0);
+    EXPECT_LT(state.counters.steps, state.counters.generated_tokens);  // they shared steps
+  }
+}
+
+TEST_F(InferenceLoopTest, SamePrefix_IsReadOnce) {
+  const auto loop = Start(RigOptions{});
+  ASSERT_NE(loop, nullptr);
+  const std::string prompt = "MENENIUS:\nWhat work's, my countrymen, in hand? where go you";
+  std::vector<std::string> texts;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK_AND_ASSIGN(const auto stream, loop->Submit(Request(prompt, 10)));
+    ASSERT_OK_AND_ASSIGN(texts.emplace_back(), ReadAll(*stream));
+    const int64_t whole = (stream->summary().prompt_tokens - 1) / 16 * 16;
+    ASSERT_GT(whole, 0);
+    EXPECT_EQ(stream->summary().reused_tokens, i == 0 ? 0 : whole);
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+  ASSERT_TRUE(loop->Drain(kForever));
+  EXPECT_GT(loop->state().pages_kept, 0);
+}
+
+// The cache holds less than what all want: some are set back and lose nothing.
+TEST_F(InferenceLoopTest, FullCache_LosesNoText) {
+  RigOptions rig;
+  rig.cache_tokens = 96;
+  const auto loop = Start(rig);
+  ASSERT_NE(loop, nullptr);
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK_AND_ASSIGN(auto stream, loop->Submit(Request(kPrompts[i], 40)));
+    streams.push_back(std::move(stream));
+  }
+  SamplerOptions greedy;
+  greedy.temperature = 0;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(TextOf(*streams[i]), Alone(kPrompts[i], 40, greedy));
+  }
+  ASSERT_TRUE(loop->Drain(kForever));
+  EXPECT_GT(loop->state().counters.preempted, 0);
+}
+
+TEST_F(InferenceLoopTest, NoRoomLeft_EndsTheText) {
+  RigOptions rig;
+  rig.context = 32;
+  const auto loop = Start(rig);
+  ASSERT_NE(loop, nullptr);
+  ASSERT_OK_AND_ASSIGN(const auto stream, loop->Submit(Request("ROMEO:", -1)));
+  ASSERT_OK(ReadAll(*stream).status());
+  EXPECT_EQ(stream->summary().reason, FinishReason::kContextFull);
+  // The last token need not go through the model.
+  EXPECT_EQ(stream->summary().prompt_tokens + stream->summary().generated_tokens, 33);
+}
+
+TEST_F(InferenceLoopTest, StopText_EndsTheText) {
+  const auto loop = Start(RigOptions{});
+  ASSERT_NE(loop, nullptr);
+  SamplerOptions greedy;
+  greedy.temperature = 0;
+  const std::string whole = Alone("ROMEO:", 40, greedy);
+  const std::string stop = whole.substr(10, 3);
+  GenerationRequest request = Request("ROMEO:", 40);
+  request.stop = {stop};
+  ASSERT_OK_AND_ASSIGN(const auto stream, loop->Submit(std::move(request)));
+  EXPECT_EQ(TextOf(*stream), whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(stream->summary().reason, FinishReason::kStopText);
+}
+
+// Candidates that do not tell, and more changed ids than steps have room for.
+TEST_F(InferenceLoopTest, AllLogitsWhereNeeded_SameText) {
+  RigOptions rig;
+  rig.candidates = 1;
+  const auto loop = Start(rig);
+  ASSERT_NE(loop, nullptr);
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  std::vector<std::string> want;
+  for (int i = 0; i < 4; ++i) {
+    GenerationRequest request = Request(kPrompts[i], 12);
+    request.sampler.temperature = 1;
+    request.sampler.seed = static_cast<uint64_t>(i);
+    if (i % 2 == 0) {
+      request.sampler.repeat_penalty = 1.3f;
+      request.sampler.penalty_window = -1;
+    }
+    want.push_back(Alone(kPrompts[i], 12, request.sampler));
+    ASSERT_OK_AND_ASSIGN(auto stream, loop->Submit(std::move(request)));
+    streams.push_back(std::move(stream));
+  }
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(TextOf(*streams[i]), want[i]);
+}
+
+TEST_F(InferenceLoopTest, LogProbabilities_ComeWithTheText) {
+  const auto loop = Start(RigOptions{});
+  ASSERT_NE(loop, nullptr);
+  GenerationRequest request = Request("ROMEO:", 6);
+  request.log_probabilities = 3;
+  ASSERT_OK_AND_ASSIGN(const auto stream, loop->Submit(std::move(request)));
+  std::vector<LogProbabilities> tokens;
+  while (true) {
+    ASSERT_OK_AND_ASSIGN(const auto piece, stream->Next(kForever));
+    if (!piece) break;
+    tokens.insert(tokens.end(), piece->tokens.begin(), piece->tokens.end());
+  }
+  ASSERT_EQ(tokens.size(), 6);
+  for (const LogProbabilities& token : tokens) {
+    ASSERT_EQ(token.top.size(), 3);
+    EXPECT_EQ(token.top[0].id, token.chosen.id);  // greedy
+    EXPECT_FLOAT_EQ(token.top[0].log_probability, token.chosen.log_probability);
+    EXPECT_LE(token.chosen.log_probability, 0);
+    EXPECT_GE(token.top[0].log_probability, token.top[1].log_probability);
+  }
+}
+
+TEST_F(InferenceLoopTest, Refused_NamesTheField) {
+  RigOptions rig;
+  rig.serving.most_waiting = 1;
+  rig.sequences = 1;
+  const auto loop = Start(rig);
+  ASSERT_NE(loop, nullptr);
+  const auto submit = [&](GenerationRequest request) {
+    return loop->Submit(std::move(request)).status();
+  };
+  GenerationRequest empty;
+  EXPECT_THAT(submit(std::move(empty)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("prompt")));
+  GenerationRequest foreign = Request("a", 1);
+  foreign.prompt.push_back(1 << 20);
+  EXPECT_THAT(submit(std::move(foreign)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("vocabulary")));
+  GenerationRequest large = Request("a", 1);
+  large.prompt.resize(200, 1);
+  EXPECT_THAT(submit(std::move(large)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("context holds 96")));
+  EXPECT_THAT(submit(Request("a", 0)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_tokens")));
+}
+
+TEST_F(InferenceLoopTest, TooManyWait_AreRefused) {
+  RigOptions rig;
+  rig.sequences = 1;
+  rig.serving.most_waiting = 2;
+  const auto loop = Start(rig);
+  ASSERT_NE(loop, nullptr);
+  std::vector<std::shared_ptr<GenerationStream>> taken;
+  int refused = 0;
+  for (int i = 0; i < 20; ++i) {
+    auto stream = loop->Submit(Request("ROMEO:", 80));
+    if (stream.ok()) {
+      taken.push_back(*std::move(stream));
+    } else {
+      EXPECT_THAT(stream.status(),
+                  StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("wait")));
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(loop->state().counters.refused, refused);
+  for (const auto& stream : taken) EXPECT_OK(ReadAll(*stream).status());
+}
+
+TEST_F(InferenceLoopTest, ClientThatLeaves_GivesItsPagesBack) {
+  const auto loop = Start(RigOptions{});
+  ASSERT_NE(loop, nullptr);
+  ASSERT_OK_AND_ASSIGN(const auto stays, loop->Submit(Request("JULIET:", 60)));
+  ASSERT_OK_AND_ASSIGN(const auto leaves, loop->Submit(Request("ROMEO:", 80)));
+  ASSERT_OK(leaves->Next(kForever).status());
+  leaves->Cancel();
+  absl::Status ended;
+  while (ended.ok()) ended = leaves->Next(kForever).status();
+  EXPECT_THAT(ended, StatusIs(absl::StatusCode::kCancelled, HasSubstr("left")));
+  EXPECT_OK(ReadAll(*stays).status());
+  ASSERT_TRUE(loop->Drain(kForever));
+  EXPECT_EQ(loop->state().pages_used, 0);
+  EXPECT_EQ(loop->state().counters.cancelled, 1);
+}
+
+TEST_F(InferenceLoopTest, Deadline_EndsTheRequest) {
+  const auto loop = Start(RigOptions{});
+  ASSERT_NE(loop, nullptr);
+  GenerationRequest request = Request("ROMEO:", 80);
+  request.deadline = clock_.Now();
+  ASSERT_OK_AND_ASSIGN(const auto stream, loop->Submit(std::move(request)));
+  EXPECT_THAT(ReadAll(*stream).status(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("in time")));
+}
+
+TEST_F(InferenceLoopTest, Drain_FinishesWhatIsUnderWay) {
+  const auto loop = Start(RigOptions{});
+  ASSERT_NE(loop, nullptr);
+  ASSERT_OK_AND_ASSIGN(const auto stream, loop->Submit(Request("ROMEO:", 30)));
+  EXPECT_TRUE(loop->Drain(kForever));
+  EXPECT_THAT(loop->Submit(Request("ROMEO:", 30)).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("shutting down")));
+  EXPECT_OK(ReadAll(*stream).status());
+}
+
+TEST_F(InferenceLoopTest, EndOfTheLoop_EndsItsStreams) {
+  std::shared_ptr<GenerationStream> stream;
+  {
+    const auto loop = Start(RigOptions{});
+    ASSERT_NE(loop, nullptr);
+    ASSERT_OK_AND_ASSIGN(stream, loop->Submit(Request("ROMEO:", 90)));
+  }
+  EXPECT_THAT(ReadAll(*stream).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("shutting down")));
+  stream->Cancel();  // nobody is there any longer
+}
+
+// A step that fails ends its own sequences and no others.
+TEST_F(InferenceLoopTest, FailedStep_EndsItsSequences) {
+  std::atomic<int64_t> nodes = 0;
+  RigOptions rig;
+  rig.fakes = 1;
+  rig.before_node = [&](const Graph&, NodeId) -> absl::Status {
+    if (++nodes != 3000) return absl::OkStatus();
+    return absl::InternalError("smoke");
+  };
+  const auto loop = Start(rig);
+  ASSERT_NE(loop, nullptr);
+  int failed = 0;
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_OK_AND_ASSIGN(const auto stream, loop->Submit(Request("ROMEO:", 10)));
+    const absl::Status status = ReadAll(*stream).status();
+    if (status.ok()) continue;
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal, HasSubstr("smoke")));
+    ++failed;
+  }
+  EXPECT_EQ(failed, 1);
+  EXPECT_EQ(loop->state().counters.sessions_lost, 0);
+}
+
+// A lost worker loses no request: they go on in the next session, and texts are what they were.
+TEST_F(InferenceLoopTest, LostSession_LosesNoRequest) {
+  std::atomic<int64_t> nodes = 0;
+  std::atomic<int> losses = 0;
+  RigOptions rig;
+  rig.fakes = 2;
+  rig.serving.first_retry = std::chrono::milliseconds(1);
+  rig.before_node = [&](const Graph&, NodeId) -> absl::Status {
+    if (++nodes % 1200 != 0 || losses >= 3) return absl::OkStatus();
+    ++losses;
+    failing_opens_ = opened_ + 2;  // and it takes a while until it is back
+    return absl::UnavailableError("worker w1 is lost");
+  };
+  const auto loop = Start(rig);
+  ASSERT_NE(loop, nullptr);
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  for (const char* const prompt : kPrompts) {
+    ASSERT_OK_AND_ASSIGN(auto stream, loop->Submit(Request(prompt, 30)));
+    streams.push_back(std::move(stream));
+  }
+  SamplerOptions greedy;
+  greedy.temperature = 0;
+  for (size_t i = 0; i < streams.size(); ++i) {
+    EXPECT_EQ(TextOf(*streams[i]), Alone(kPrompts[i], 30, greedy, 2));
+  }
+  EXPECT_EQ(losses, 3);
+  ASSERT_TRUE(loop->Drain(kForever));
+  const ServingState state = loop->state();
+  EXPECT_EQ(state.counters.sessions_lost, 3);
+  EXPECT_EQ(state.counters.sessions_opened, 4);
+  EXPECT_TRUE(state.ready);
+}
+
+}  // namespace
+}  // namespace weft

@@ -35,6 +35,10 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
   app.add_option("--cache-quota", options.cache_quota_bytes, "most bytes in --cache")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
+  app.add_flag(
+      "--no-files", options.no_files,
+      "use no model files of this machine: weights come from --cache, other workers and the "
+      "coordinator");
   app.add_option("--transport", options.transport, "data plane: auto, ucx, grpc")
       ->capture_default_str();
   app.add_option("--lease-ms", options.lease_ms,

@@ -182,7 +182,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
         absl::StrCat("cannot listen on ", options.listen, ": another process does"));
   }
   RETURN_IF_ERROR(worker->OpenTransports(options, address, wrap_ucx));
-  worker->parts_.files = &worker->files_;
+  worker->files_ = std::make_unique<ModelFiles>(!options.no_files);
+  worker->parts_.files = worker->files_.get();
   worker->parts_.cache = worker->cache_.get();
   worker->parts_.logger = &logger;
   worker->sessions_ = std::make_unique<SessionTable>(worker->parts_, worker->clock_,

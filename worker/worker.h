@@ -56,7 +56,7 @@ class Worker {
   Logger& logger_;
   const SystemClock clock_;
   WorkerDevices devices_;
-  ModelFiles files_;
+  std::unique_ptr<ModelFiles> files_;
   std::unique_ptr<WeightCache> cache_;
   std::unique_ptr<Transport> ucx_;  // null where it is absent or refused
   std::unique_ptr<GrpcTransport> grpc_;

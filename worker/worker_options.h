@@ -25,6 +25,7 @@ struct WorkerOptions {
   std::string instruction_set;  // empty: the best
   std::string cache;            // folder; empty: no cache
   int64_t cache_quota_bytes = int64_t{100} << 30;
+  bool no_files = false;           // weights come from cache, peers and coordinator only
   std::string transport = "auto";  // "auto", "ucx", "grpc"
   int32_t lease_ms = 10000;        // a session without a sign of its coordinator ends after it
   int32_t parent = 0;              // ends when that process is gone; 0: lives on

@@ -29,6 +29,7 @@ absl::StatusOr<FileIdentity> IdentifyBytes(absl::Span<const uint8_t> bytes, int6
     return absl::InvalidArgumentError(absl::StrCat("tensor data at byte ", data_offset,
                                                    " of a file of ", identity.size, " bytes"));
   }
+  identity.data_offset = data_offset;
   identity.header = Sha256::Of(bytes.subspan(0, static_cast<size_t>(data_offset)));
 
   Sha256 hasher;

@@ -21,8 +21,9 @@ inline constexpr int64_t kIdentityBlockBytes = 4096;
 
 struct FileIdentity {
   int64_t size = 0;
-  Sha256Digest header;  // of all bytes before the tensor data
-  Sha256Digest digest;  // of size, header and blocks: the identity
+  Sha256Digest header;      // of all bytes before the tensor data
+  Sha256Digest digest;      // of size, header and blocks: the identity
+  int64_t data_offset = 0;  // where the tensor data starts
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 

@@ -109,11 +109,7 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(const FleetOptions& options, 
   std::unique_ptr<Fleet> fleet(new Fleet(logger));
   RETURN_IF_ERROR(fleet->ConnectWorkers(options));
   RETURN_IF_ERROR(fleet->OpenLink(options));
-  std::vector<RemoteWorker*> workers;
-  for (const std::unique_ptr<RemoteWorker>& worker : fleet->workers_) {
-    workers.push_back(worker.get());
-  }
-  fleet->weights_ = std::make_unique<FleetWeights>(workers, options.ignore_files, logger);
+  fleet->weights_ = std::make_unique<FleetWeights>(*fleet->link_, options.ignore_files, logger);
   return fleet;
 }
 

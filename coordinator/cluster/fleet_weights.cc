@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
 #include "common/digest/file_identity.h"
+#include "coordinator/cluster/known_digests.h"
 #include "rpc_backend/client/remote_device.h"
 #include "rpc_backend/client/remote_weights.h"
 
@@ -68,7 +69,7 @@ absl::StatusOr<std::vector<RemoteWeightFile>> DescribeFiles(const Model& model) 
   for (int32_t i = 0; i < model.file().file_count(); ++i) {
     const MappedFile& file = model.file().file(i);
     ASSIGN_OR_RETURN(const FileIdentity identity, IdentifyGguf(file));
-    files.push_back({file.path(), identity.size, identity.digest.Raw()});
+    files.push_back({file.path(), identity.size, identity.digest.Raw(), identity.data_offset});
   }
   return files;
 }
@@ -79,14 +80,14 @@ struct LoadPlan {
   std::vector<std::pair<size_t, size_t>> places;  // per weight: its worker, its item there
 };
 
-LoadPlan PlanLoad(const Model& model, const std::vector<RemoteWorker*>& workers,
+LoadPlan PlanLoad(const Model& model, FleetLink& link, const KnownDigests& digests,
                   absl::Span<const ForeignWeight> weights) {
   LoadPlan plan;
-  plan.jobs.resize(workers.size());
+  plan.jobs.resize(static_cast<size_t>(link.worker_count()));
   absl::flat_hash_map<const Device*, std::pair<size_t, int32_t>> positions;
-  for (size_t w = 0; w < workers.size(); ++w) {
-    plan.jobs[w].worker = workers[w];
-    for (const RemoteDevice* device : workers[w]->remote_devices()) {
+  for (size_t w = 0; w < plan.jobs.size(); ++w) {
+    plan.jobs[w].worker = &link.worker(static_cast<int32_t>(w));
+    for (const RemoteDevice* device : plan.jobs[w].worker->remote_devices()) {
       positions[device] = {w, device->position()};
     }
   }
@@ -113,14 +114,22 @@ LoadPlan PlanLoad(const Model& model, const std::vector<RemoteWorker*>& workers,
         job.bytes += run.bytes;
       }
     }
+    item.digests = digests.Of(item.slices);
     job.items.push_back(std::move(item));
   }
   return plan;
 }
 
+// "worker w0 (...): 12 weights of 345 bytes, 100 bytes from other workers, 23 from here".
+std::string SourcesText(const WorkerJob& job) {
+  return absl::StrCat(job.worker->label(), ": ", job.items.size(), " weights of ", job.bytes,
+                      " bytes, ", job.loaded->bytes_from_peers, " bytes from other workers, ",
+                      job.loaded->bytes_streamed, " from here");
+}
+
 // All workers at the same time. Errors: the first that is not the cancellation it caused.
-absl::Status RunJobs(const Model& model, bool ignore_files, const LoadProgress& progress,
-                     std::vector<WorkerJob>& jobs) {
+absl::Status RunJobs(const Model& model, FleetLink& link, bool ignore_files,
+                     const LoadProgress& progress, std::vector<WorkerJob>& jobs) {
   ASSIGN_OR_RETURN(const std::vector<RemoteWeightFile> files, DescribeFiles(model));
   const SliceReader reader =
       [&model](const RemoteWeightSlice& slice) -> absl::StatusOr<absl::Span<const uint8_t>> {
@@ -142,7 +151,8 @@ absl::Status RunJobs(const Model& model, bool ignore_files, const LoadProgress& 
       options.progress = [&shared, w](const RemoteLoadProgress& at) {
         shared.Update(w, at.bytes_done, at.bytes_total);
       };
-      jobs[w].loaded = LoadRemoteWeights(*jobs[w].worker, files, jobs[w].items, reader, options);
+      jobs[w].loaded =
+          LoadRemoteWeights(link, static_cast<int32_t>(w), files, jobs[w].items, reader, options);
       if (!jobs[w].loaded.ok()) shared.Cancel();  // the others need not go on
     });
     started = thread.status();
@@ -162,17 +172,18 @@ absl::Status RunJobs(const Model& model, bool ignore_files, const LoadProgress& 
 }  // namespace
 
 bool FleetWeights::Holds(const Device& device) const {
-  return std::any_of(workers_.begin(), workers_.end(), [&device](const RemoteWorker* worker) {
-    const absl::Span<Device* const> devices = worker->devices();
-    return std::find(devices.begin(), devices.end(), &device) != devices.end();
-  });
+  for (int32_t w = 0; w < link_.worker_count(); ++w) {
+    const absl::Span<Device* const> devices = link_.worker(w).devices();
+    if (std::find(devices.begin(), devices.end(), &device) != devices.end()) return true;
+  }
+  return false;
 }
 
 absl::StatusOr<ForeignResult> FleetWeights::Load(const Model& model,
                                                  absl::Span<const ForeignWeight> weights,
                                                  const LoadProgress& progress) {
-  LoadPlan plan = PlanLoad(model, workers_, weights);
-  RETURN_IF_ERROR(RunJobs(model, ignore_files_, progress, plan.jobs));
+  LoadPlan plan = PlanLoad(model, link_, KnownDigests(model.file(), logger_), weights);
+  RETURN_IF_ERROR(RunJobs(model, link_, ignore_files_, progress, plan.jobs));
   ForeignResult result;
   for (size_t i = 0; i < weights.size(); ++i) {
     const auto [worker, item] = plan.places[i];
@@ -184,6 +195,7 @@ absl::StatusOr<ForeignResult> FleetWeights::Load(const Model& model,
     for (const std::string& remark : job.loaded->remarks) {
       logger_.Warning(StdView(absl::StrCat(job.worker->label(), ": ", remark)));
     }
+    logger_.Debug(StdView(SourcesText(job)));
     for (std::unique_ptr<Buffer>& buffer : job.loaded->buffers) {
       result.buffers.push_back(std::move(buffer));
     }

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <utility>
 
@@ -65,6 +66,7 @@ class FleetLink::Impl {
   std::unique_ptr<PortEdges> collectives_;
   std::vector<std::unique_ptr<RemoteProgramHost>> hosts_;
   std::vector<FleetPair> pairs_;
+  std::atomic<int64_t> transfers_ = 0;
 
  private:
   using TokenMap = std::map<std::pair<int32_t, int32_t>, PeerToken>;
@@ -359,6 +361,8 @@ absl::StatusOr<std::unique_ptr<FleetLink>> FleetLink::Open(std::vector<RemoteWor
 }
 
 int32_t FleetLink::worker_count() const { return impl_->count(); }
+RemoteWorker& FleetLink::worker(int32_t number) { return *impl_->workers_[number]; }
+int64_t FleetLink::NextTransfer() { return ++impl_->transfers_; }
 uint32_t FleetLink::epoch() const { return impl_->epoch_; }
 const std::string& FleetLink::transport() const { return impl_->transport_; }
 const std::string& FleetLink::name(int32_t number) const { return impl_->names_[number]; }

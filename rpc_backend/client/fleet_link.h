@@ -59,6 +59,7 @@ class FleetLink {
   FleetLink& operator=(const FleetLink&) = delete;
 
   int32_t worker_count() const;
+  RemoteWorker& worker(int32_t number);
   int32_t coordinator_number() const { return worker_count(); }
   uint32_t epoch() const;
   const std::string& transport() const;  // "ucx", "grpc"
@@ -71,6 +72,8 @@ class FleetLink {
   // The same for what ranks on the coordinator's devices exchange with others.
   EdgePort& collectives();
   absl::Span<const FleetPair> pairs() const;
+  // A number that no transfer of weights in this epoch had before.
+  int64_t NextTransfer();
 
   // Probes every pair, one after another, both ends at the same time. While no steps are in flight.
   std::vector<PairMeasurement> MeasureLinks(std::chrono::milliseconds timeout_per_pair);

@@ -1,287 +1,302 @@
 #include "rpc_backend/client/remote_weights.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/absl_view.h"
-#include "common/base/checked_math.h"
+#include "common/base/mutex.h"
+#include "common/base/processors.h"
 #include "common/base/status_macros.h"
+#include "common/base/task_queue.h"
 #include "common/digest/sha256.h"
-#include "rpc_backend/client/remote_buffer.h"
-#include "rpc_backend/client/remote_device.h"
-#include "rpc_backend/client/weight_stream.h"
+#include "rpc_backend/client/fleet_link.h"
+#include "rpc_backend/client/load_weights_call.h"
+#include "rpc_backend/client/remote_worker.h"
+#include "rpc_backend/client/weight_transfer_call.h"
 #include "rpc_backend/client/worker_connection.h"
-#include "rpc_backend/protocol/manifest_codec.h"
 
 namespace weft {
 namespace {
 
-constexpr std::string_view kLoadVerb = "LoadWeights";
-constexpr std::string_view kSendVerb = "SendWeights";
-
-int64_t ContentBytes(const RemoteWeightItem& item) {
-  int64_t bytes = 0;
-  for (const RemoteWeightSlice& slice : item.slices) bytes += slice.bytes;
-  return bytes;
-}
-
-// The manifest as it travels, with the checks that the worker will make.
-absl::StatusOr<std::string> MakeManifest(absl::Span<const RemoteWeightFile> files,
-                                         absl::Span<const RemoteWeightItem> items,
-                                         int32_t device_count, const WireLimits& limits) {
-  LoadManifest manifest;
-  for (const RemoteWeightFile& file : files) {
-    const std::optional<Sha256Digest> identity = Sha256Digest::FromRaw(file.identity);
-    if (!identity.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat("the identity of ", file.path, " is none"));
-    }
-    manifest.files.push_back({file.path, file.size, *identity});
-  }
-  for (const RemoteWeightItem& item : items) {
-    WeightEntry& entry = manifest.weights.emplace_back();
-    entry.weight = item.weight;
-    entry.device = item.device;
-    entry.bytes = item.reserve_bytes;
-    entry.name = item.name;
-    for (const RemoteWeightSlice& slice : item.slices) {
-      entry.slices.push_back({slice.file, slice.offset, slice.bytes});
-    }
-  }
-  std::string bytes = EncodeLoadManifest(manifest);
-  RETURN_IF_ERROR(DecodeLoadManifest(bytes, device_count, limits).status());
-  return bytes;
-}
-
-std::optional<RemoteWeightSource> SourceOf(proto::WeightSource source) {
-  switch (source) {
-    case proto::WEIGHT_SOURCE_FILE:
-      return RemoteWeightSource::kFile;
-    case proto::WEIGHT_SOURCE_CACHE:
-      return RemoteWeightSource::kCache;
-    case proto::WEIGHT_SOURCE_PEER:
-      return RemoteWeightSource::kPeer;
-    case proto::WEIGHT_SOURCE_STREAM:
-      return RemoteWeightSource::kStream;
-    default:
-      return std::nullopt;
-  }
-}
+constexpr std::string_view kFindVerb = "FindWeights";
+constexpr std::string_view kTakeVerb = "TakeWeights";
+constexpr int kDigestThreads = 4;
+// Taken from a peer at a time: what is lost at most where it sends wrong bytes.
+constexpr int64_t kPeerBatchBytes = int64_t{256} << 20;
+// Bytes that arrived damaged are sent once more.
+constexpr int kAttempts = 2;
 
 class Loader {
  public:
-  Loader(RemoteWorker& worker, absl::Span<const RemoteWeightItem> items, const SliceReader& reader,
+  Loader(FleetLink& link, int32_t number, absl::Span<const RemoteWeightFile> files,
+         absl::Span<const RemoteWeightItem> items, const SliceReader& reader,
          const LoadRemoteWeightsOptions& options)
-      : worker_(worker),
-        connection_(worker.connection()),
-        items_(items),
+      : link_(link),
+        number_(number),
+        worker_(link.worker(number)),
+        files_(files),
+        items_(items.begin(), items.end()),
         reader_(reader),
         options_(options) {
     for (const RemoteWeightItem& item : items_) total_ += ContentBytes(item);
   }
 
-  absl::Status Load(std::string manifest);
-  absl::Status Stream();
+  // What the worker finds by itself.
+  absl::Status Load();
+  // What other workers have.
+  absl::Status FromPeers();
+  // The rest.
+  absl::Status FromHere();
   RemoteWeights TakeResult() { return std::move(result_); }
 
  private:
+  // What one peer is to give.
+  struct PeerShare {
+    int32_t peer = 0;
+    int64_t bytes = 0;
+    std::vector<MovingWeight> weights;
+  };
+
   void Report(int64_t done) {
     done_ = std::clamp(done, done_, total_);
     if (options_.progress) options_.progress({done_, total_});
   }
-  bool Cancelled() const { return options_.cancel != nullptr && options_.cancel->load(); }
-  absl::Status TakeLoaded(const proto::LoadWeightsReply& reply);
-  // The buffers that the handles name; of weights in one, the largest end is its size.
-  absl::Status MakeBuffers(const proto::LoadWeightsReply& reply);
-  absl::Status SendWeight(const RemoteWeightItem& item, WorkerConnection::Call& call,
-                          WeightStream& stream);
-  absl::Status SendChunk(WorkerConnection::Call& call, WeightStream& stream);
+  absl::StatusOr<std::string> ManifestOf(absl::Span<const MovingWeight> weights) const;
+  // Which of the open weights that peer has, by position among them.
+  absl::StatusOr<std::vector<size_t>> AskPeer(int32_t peer, const std::string& manifest) const;
+  // Takes what peers have out of open_.
+  std::vector<PeerShare> ShareAmongPeers();
+  absl::Status TakeShare(PeerShare share);
+  absl::Status TakeBatch(int32_t peer, absl::Span<const MovingWeight> batch, bool& trusted);
+  // The parts of some bytes of an item, as the file has them.
+  absl::Status ReadParts(const RemoteWeightItem& item, int64_t offset, int64_t bytes,
+                         std::vector<absl::Span<const uint8_t>>& parts) const;
+  // Of items that have none: of what is on its way to be checked.
+  absl::Status Digest(absl::Span<const MovingWeight> weights);
+  static int64_t MissingBytes(const RemoteWeightItem& item, const MovingWeight& weight) {
+    return ContentBytes(item) - weight.here;
+  }
 
+  FleetLink& link_;
+  const int32_t number_;
   RemoteWorker& worker_;
-  WorkerConnection& connection_;
-  const absl::Span<const RemoteWeightItem> items_;
+  const absl::Span<const RemoteWeightFile> files_;
+  std::vector<RemoteWeightItem> items_;  // digests are filled in as they become known
   const SliceReader& reader_;
   const LoadRemoteWeightsOptions& options_;
   int64_t total_ = 0;
   int64_t done_ = 0;
+  std::vector<MovingWeight> open_;
   RemoteWeights result_;
-  proto::WeightChunk chunk_;  // its memory is used again
 };
 
-absl::Status Loader::Load(std::string manifest) {
-  connection_.FlushFrees();
-  proto::LoadWeightsRequest request;
-  request.set_session(connection_.session());
-  request.set_manifest(std::move(manifest));
-  request.set_ignore_files(options_.ignore_files);
-  WorkerConnection::Call call(connection_, connection_.options().disk_timeout, options_.cancel);
-  const auto stream = connection_.stub().LoadWeights(&call.context(), request);
-  proto::LoadWeightsReply reply;
-  absl::Status taken;
-  bool finished = false;
-  while (taken.ok() && stream->Read(&reply)) {
-    call.Moved();
-    taken = connection_.CheckReply(kLoadVerb, reply);
-    if (!taken.ok()) break;
-    if (!reply.remark().empty() &&
-        (result_.remarks.empty() || result_.remarks.back() != reply.remark())) {
-      result_.remarks.push_back(reply.remark());
-    }
-    if (reply.finished()) {
-      taken = finished ? connection_.Nonsense(kLoadVerb, "it finished twice") : TakeLoaded(reply);
-      finished = true;
-    } else {
-      Report(reply.bytes_done());
-    }
-  }
-  if (!taken.ok()) call.context().TryCancel();
-  const grpc::Status status = stream->Finish();
-  RETURN_IF_ERROR(taken);
-  RETURN_IF_ERROR(call.Result(kLoadVerb, status));
-  if (!finished) return connection_.Nonsense(kLoadVerb, "it ended without a result");
-  return absl::OkStatus();
-}
-
-absl::Status Loader::TakeLoaded(const proto::LoadWeightsReply& reply) {
-  if (reply.weights_size() != static_cast<int>(items_.size())) {
-    return connection_.Nonsense(
-        kLoadVerb, absl::StrCat(reply.weights_size(), " weights instead of ", items_.size()));
-  }
-  RETURN_IF_ERROR(MakeBuffers(reply));
+absl::Status Loader::Load() {
+  LoadWeightsCall call(worker_, files_, items_, options_);
+  ASSIGN_OR_RETURN(open_, call.Do(result_, [this](int64_t bytes) { Report(bytes); }));
   int64_t here = total_;
-  for (int i = 0; i < reply.weights_size(); ++i) {
-    if (result_.weights[i].source == RemoteWeightSource::kStream) here -= ContentBytes(items_[i]);
-  }
+  for (const MovingWeight& weight : open_) here -= MissingBytes(items_[weight.item], weight);
   Report(here);
   return absl::OkStatus();
 }
 
-absl::Status Loader::MakeBuffers(const proto::LoadWeightsReply& reply) {
-  struct Extent {
-    int32_t device = 0;
-    int64_t bytes = 0;
-    Buffer* buffer = nullptr;
-  };
-  std::map<int64_t, Extent> extents;  // by handle
-  for (int i = 0; i < reply.weights_size(); ++i) {
-    const proto::LoadedWeight& loaded = reply.weights(i);
-    const RemoteWeightItem& item = items_[i];
-    const std::optional<int64_t> end = CheckedAdd(loaded.offset(), item.reserve_bytes);
-    const auto [extent, fresh] = extents.try_emplace(loaded.buffer(), Extent{item.device});
-    if (loaded.weight() != item.weight || !end.has_value() || loaded.offset() < 0 ||
-        extent->second.device != item.device || !SourceOf(loaded.source()).has_value()) {
-      return connection_.Nonsense(
-          kLoadVerb, absl::StrCat("entry ", i, " does not tell where weight ", item.weight, " is"));
-    }
-    extent->second.bytes = std::max(extent->second.bytes, *end);
-  }
-  for (auto& [handle, extent] : extents) {
-    result_.buffers.push_back(std::make_unique<RemoteBuffer>(
-        worker_.shared_connection(), *worker_.remote_devices()[extent.device], handle, extent.bytes,
-        BufferUsage::kWeights));
-    extent.buffer = result_.buffers.back().get();
-  }
-  for (const proto::LoadedWeight& loaded : reply.weights()) {
-    result_.weights.push_back({loaded.weight(), extents.at(loaded.buffer()).buffer, loaded.offset(),
-                               *SourceOf(loaded.source())});
-  }
-  return absl::OkStatus();
+absl::StatusOr<std::string> Loader::ManifestOf(absl::Span<const MovingWeight> weights) const {
+  std::vector<RemoteWeightItem> items;
+  for (const MovingWeight& weight : weights) items.push_back(items_[weight.item]);
+  return MakeManifest(worker_, files_, items);
 }
 
-absl::Status Loader::Stream() {
-  const auto open = [](const RemoteWeight& weight) {
-    return weight.source == RemoteWeightSource::kStream;
-  };
-  if (std::none_of(result_.weights.begin(), result_.weights.end(), open)) return absl::OkStatus();
-  WorkerConnection::Call call(connection_, connection_.options().stall_timeout, options_.cancel);
-  WeightStream stream(connection_.weights_stub(), call.context());
-  chunk_.set_session(connection_.session());
-  absl::Status sent;
-  for (size_t i = 0; i < items_.size() && sent.ok(); ++i) {
-    if (open(result_.weights[i])) sent = SendWeight(items_[i], call, stream);
-  }
-  // ABORTED: the stream is broken, and its status says why.
-  if (!sent.ok() && !absl::IsAborted(sent)) call.context().TryCancel();
-  const absl::Status finished = call.Result(kSendVerb, stream.Finish());
-  const proto::SendWeightsReply& reply = stream.reply();
-  if (!sent.ok() && !absl::IsAborted(sent)) return sent;
-  RETURN_IF_ERROR(finished);
-  RETURN_IF_ERROR(connection_.CheckReply(kSendVerb, reply));
-  if (!sent.ok() || reply.bytes() != result_.bytes_streamed) {
-    return connection_.Nonsense(
-        kSendVerb, absl::StrCat("it took ", reply.bytes(), " bytes of ", result_.bytes_streamed));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Loader::SendChunk(WorkerConnection::Call& call, WeightStream& stream) {
-  if (Cancelled()) {
-    return connection_.Error(absl::StatusCode::kCancelled, kSendVerb, "cancelled");
-  }
-  if (!stream.Write(chunk_)) return absl::AbortedError("the stream is broken");
-  call.Moved();
-  chunk_.clear_session();
-  result_.bytes_streamed += static_cast<int64_t>(chunk_.data().size());
-  return absl::OkStatus();
-}
-
-absl::Status Loader::SendWeight(const RemoteWeightItem& item, WorkerConnection::Call& call,
-                                WeightStream& stream) {
-  const int64_t content = ContentBytes(item);
-  const int64_t chunk_bytes = connection_.limits().chunk_bytes;
-  Sha256 digest;
-  int64_t offset = 0;
-  chunk_.set_weight(item.weight);
-  chunk_.clear_digest();
+absl::Status Loader::ReadParts(const RemoteWeightItem& item, int64_t offset, int64_t bytes,
+                               std::vector<absl::Span<const uint8_t>>& parts) const {
   for (const RemoteWeightSlice& slice : item.slices) {
-    for (int64_t done = 0; done < slice.bytes;) {
-      const int64_t piece = std::min(slice.bytes - done, chunk_bytes);
-      ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
-                       reader_({slice.file, slice.offset + done, piece}));
-      if (static_cast<int64_t>(bytes.size()) != piece) {
+    if (offset < slice.bytes && bytes > 0) {
+      const int64_t count = std::min(bytes, slice.bytes - offset);
+      ASSIGN_OR_RETURN(const absl::Span<const uint8_t> part,
+                       reader_({slice.file, slice.offset + offset, count}));
+      if (static_cast<int64_t>(part.size()) != count) {
         return absl::DataLossError(absl::StrCat("weight ", item.weight, " (", item.name, "): read ",
-                                                bytes.size(), " bytes instead of ", piece));
+                                                part.size(), " bytes instead of ", count));
       }
-      digest.Update(bytes);
-      chunk_.set_offset(offset);
-      chunk_.set_data(bytes.data(), bytes.size());
-      done += piece;
-      offset += piece;
-      if (offset == content) chunk_.set_digest(digest.Finish().Raw());
-      RETURN_IF_ERROR(SendChunk(call, stream));
-      Report(done_ + piece);
+      parts.push_back(part);
+      bytes -= count;
+      offset += count;
+    }
+    offset -= slice.bytes;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Loader::Digest(absl::Span<const MovingWeight> weights) {
+  Mutex mutex;
+  absl::Status status;
+  {
+    TaskQueue queue(std::min(kDigestThreads, AvailableProcessors()), kDigestThreads);
+    for (const MovingWeight& weight : weights) {
+      RemoteWeightItem& item = items_[weight.item];
+      if (!item.digests.empty()) continue;
+      const int64_t content = ContentBytes(item);
+      item.digests.resize(static_cast<size_t>(WeightPieceCount(content)));
+      for (size_t i = 0; i < item.digests.size(); ++i) {
+        queue.Add([&, i, content] {
+          const int64_t offset = static_cast<int64_t>(i) * kWeightPieceBytes;
+          std::vector<absl::Span<const uint8_t>> parts;
+          const absl::Status read =
+              ReadParts(item, offset, std::min(kWeightPieceBytes, content - offset), parts);
+          Sha256 digest;
+          for (const absl::Span<const uint8_t> part : parts) digest.Update(part);
+          item.digests[i] = digest.Finish();
+          MutexLock lock(mutex);
+          status.Update(read);
+        });
+      }
     }
   }
-  if (content > 0) return absl::OkStatus();
-  chunk_.set_offset(0);
-  chunk_.clear_data();
-  chunk_.set_digest(digest.Finish().Raw());
-  return SendChunk(call, stream);
+  return status;
+}
+
+// --- from peers ---
+
+absl::StatusOr<std::vector<size_t>> Loader::AskPeer(int32_t peer,
+                                                    const std::string& manifest) const {
+  WorkerConnection& connection = link_.worker(peer).connection();
+  proto::FindWeightsRequest request;
+  proto::FindWeightsReply reply;
+  request.set_manifest(manifest);
+  request.set_ignore_files(options_.ignore_files);
+  RETURN_IF_ERROR(connection.Invoke(kFindVerb, &proto::Worker::Stub::FindWeights, request, reply));
+  std::vector<size_t> found;
+  for (const int32_t id : reply.weights()) {
+    const auto at = std::find_if(open_.begin(), open_.end(), [&](const MovingWeight& weight) {
+      return items_[weight.item].weight == id;
+    });
+    if (at == open_.end()) {
+      return connection.Nonsense(kFindVerb, absl::StrCat("nobody asked for weight ", id));
+    }
+    found.push_back(static_cast<size_t>(at - open_.begin()));
+  }
+  return found;
+}
+
+std::vector<Loader::PeerShare> Loader::ShareAmongPeers() {
+  const absl::StatusOr<std::string> manifest = ManifestOf(open_);
+  std::vector<PeerShare> shares;
+  std::vector<std::vector<size_t>> owners(open_.size());  // positions of shares
+  for (int32_t peer = 0; manifest.ok() && peer < link_.worker_count(); ++peer) {
+    if (peer == number_) continue;
+    const absl::StatusOr<std::vector<size_t>> found = AskPeer(peer, *manifest);
+    if (!found.ok()) {
+      result_.remarks.emplace_back(found.status().message());
+      continue;
+    }
+    for (const size_t at : *found) owners[at].push_back(shares.size());
+    shares.push_back({peer, 0, {}});
+  }
+  std::vector<MovingWeight> rest;
+  for (size_t i = 0; i < open_.size(); ++i) {
+    if (owners[i].empty()) {
+      rest.push_back(open_[i]);
+      continue;
+    }
+    const size_t least =
+        *std::min_element(owners[i].begin(), owners[i].end(),
+                          [&](size_t a, size_t b) { return shares[a].bytes < shares[b].bytes; });
+    shares[least].weights.push_back(open_[i]);
+    shares[least].bytes += MissingBytes(items_[open_[i].item], open_[i]);
+  }
+  open_ = std::move(rest);
+  return shares;
+}
+
+absl::Status Loader::FromPeers() {
+  if (open_.empty() || link_.worker_count() < 2) return absl::OkStatus();
+  for (PeerShare& share : ShareAmongPeers()) RETURN_IF_ERROR(TakeShare(std::move(share)));
+  return absl::OkStatus();
+}
+
+absl::Status Loader::TakeShare(PeerShare share) {
+  bool trusted = true;
+  size_t begin = 0;
+  while (begin < share.weights.size() && trusted) {
+    size_t end = begin;
+    for (int64_t bytes = 0; end < share.weights.size() && bytes < kPeerBatchBytes; ++end) {
+      bytes += MissingBytes(items_[share.weights[end].item], share.weights[end]);
+    }
+    const auto batch = absl::MakeConstSpan(share.weights).subspan(begin, end - begin);
+    RETURN_IF_ERROR(TakeBatch(share.peer, batch, trusted));
+    begin = end;
+  }
+  open_.insert(open_.end(), share.weights.begin() + static_cast<std::ptrdiff_t>(begin),
+               share.weights.end());
+  return absl::OkStatus();
+}
+
+absl::Status Loader::TakeBatch(int32_t peer, absl::Span<const MovingWeight> batch, bool& trusted) {
+  // What comes from a peer is compared with what is in the file here.
+  RETURN_IF_ERROR(Digest(batch));
+  ASSIGN_OR_RETURN(const std::string manifest, ManifestOf(batch));
+  WeightTransferCall call(link_, number_, items_, options_.cancel);
+  const int64_t before = done_;
+  call.progress = [this, before](int64_t bytes) { Report(before + bytes); };
+  ASSIGN_OR_RETURN(const TransferOutcome outcome,
+                   call.FromPeer(peer, batch, manifest, options_.ignore_files));
+  for (const MovingWeight& weight : batch) {
+    result_.bytes_from_peers += MissingBytes(items_[weight.item], weight);
+    result_.weights[weight.item].source = RemoteWeightSource::kPeer;
+  }
+  for (const MovingWeight& weight : outcome.failed) {
+    result_.bytes_from_peers -= MissingBytes(items_[weight.item], weight);
+    result_.weights[weight.item].source = RemoteWeightSource::kStream;
+    open_.push_back(weight);
+  }
+  if (outcome.failed.empty()) return absl::OkStatus();
+  trusted = false;
+  const absl::string_view why =
+      outcome.giver.ok() ? absl::string_view(outcome.failed[0].failure) : outcome.giver.message();
+  result_.remarks.push_back(absl::StrCat(link_.worker(peer).label(), " gave wrong bytes or none: ",
+                                         why, "; the coordinator sends them instead"));
+  return absl::OkStatus();
+}
+
+// --- from here ---
+
+absl::Status Loader::FromHere() {
+  for (int attempt = 1; !open_.empty(); ++attempt) {
+    const std::vector<MovingWeight> weights = std::move(open_);
+    const PieceReader reader = [&](size_t weight, int64_t offset, int64_t bytes,
+                                   std::vector<absl::Span<const uint8_t>>& parts) {
+      return ReadParts(items_[weights[weight].item], offset, bytes, parts);
+    };
+    WeightTransferCall call(link_, number_, items_, options_.cancel);
+    const int64_t before = done_;
+    call.progress = [this, before](int64_t bytes) { Report(before + bytes); };
+    ASSIGN_OR_RETURN(TransferOutcome outcome, call.FromHere(weights, reader, [this](int64_t bytes) {
+      result_.bytes_streamed += bytes;
+    }));
+    open_ = std::move(outcome.failed);
+    if (open_.empty()) {
+      Report(total_);
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(worker_.connection().Explain(outcome.giver));
+    if (attempt == kAttempts) {
+      return worker_.connection().Error(absl::StatusCode::kDataLoss, kTakeVerb, open_[0].failure);
+    }
+    result_.remarks.push_back(absl::StrCat(open_[0].failure, "; they are sent again"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<RemoteWeights> LoadRemoteWeights(RemoteWorker& worker,
+absl::StatusOr<RemoteWeights> LoadRemoteWeights(FleetLink& link, int32_t worker,
                                                 absl::Span<const RemoteWeightFile> files,
                                                 absl::Span<const RemoteWeightItem> items,
                                                 const SliceReader& reader,
                                                 const LoadRemoteWeightsOptions& options) {
-  WorkerConnection& connection = worker.connection();
-  absl::StatusOr<std::string> manifest = MakeManifest(
-      files, items, static_cast<int32_t>(worker.devices().size()), connection.limits());
-  if (!manifest.ok()) {
-    return connection.Error(manifest.status().code(), kLoadVerb,
-                            StdView(manifest.status().message()));
-  }
-  if (static_cast<int64_t>(manifest->size()) > connection.limits().embedded_message_bytes) {
-    return connection.Error(absl::StatusCode::kResourceExhausted, kLoadVerb,
-                            "the list of weights is too long to send");
-  }
-  Loader loader(worker, items, reader, options);
-  RETURN_IF_ERROR(loader.Load(*std::move(manifest)));
-  RETURN_IF_ERROR(loader.Stream());
+  Loader loader(link, worker, files, items, reader, options);
+  RETURN_IF_ERROR(loader.Load());
+  RETURN_IF_ERROR(loader.FromPeers());
+  RETURN_IF_ERROR(loader.FromHere());
   return loader.TakeResult();
 }
 

@@ -167,7 +167,6 @@ absl::Status WorkerConnection::Start() {
   constexpr std::chrono::milliseconds kNever{0};
   stub_ = NewStub(address_, limits_, options_.loss_after);
   session_stub_ = NewStub(address_, limits_, kNever);  // it has pings of its own
-  weights_stub_ = NewStub(address_, limits_, kNever);
   const Clock::TimePoint deadline = clock_.Now() + options_.connect_timeout;
   RETURN_IF_ERROR(Hello(options_.connect_timeout));
   if (hello_.draining) {

@@ -119,8 +119,6 @@ class WorkerConnection {
     return Invoke(verb, method, request, reply, options_.call_timeout);
   }
   proto::Worker::Stub& stub() { return *stub_; }
-  // For weights: a connection of its own, so that what waits in its buffers delays nothing else.
-  proto::Worker::Stub& weights_stub() { return *weights_stub_; }
 
   // Ends calls in progress with that name, with CANCELLED.
   void CancelCalls(std::string_view verb);
@@ -159,7 +157,6 @@ class WorkerConnection {
   std::unique_ptr<proto::Worker::Stub> stub_;
   std::unique_ptr<proto::Worker::Stub> session_stub_;  // a connection of its own: pings are not
                                                        // late because weights are under way
-  std::unique_ptr<proto::Worker::Stub> weights_stub_;
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -12,7 +12,6 @@ struct WireLimits {
   int64_t control_message_bytes = int64_t{32} << 20;  // gRPC's limit on both sides
   int64_t embedded_message_bytes = int64_t{31}
                                    << 20;         // a graph, program or manifest in one of them
-  int64_t chunk_bytes = int64_t{1} << 20;         // data of one WeightChunk
   int64_t transfer_bytes = int64_t{16} << 20;     // data of WriteBuffer and ReadBuffer
   int64_t data_message_bytes = int64_t{5} << 30;  // payload of a data-plane message
   int64_t messages = int64_t{1} << 21;            // sub-messages of an embedded message

@@ -12,6 +12,7 @@
 #include "rpc_backend/protocol/embedded_message.h"
 #include "rpc_backend/protocol/field_error.h"
 #include "rpc_backend/protocol/message_check.h"
+#include "rpc_backend/protocol/weight_pieces.h"
 
 namespace weft {
 namespace {
@@ -26,7 +27,8 @@ class ManifestDecoder {
     LoadManifest manifest;
     for (const proto::ModelFile& file : message.files()) {
       manifest.files.push_back({file.path(), file.size(),
-                                Sha256Digest::FromRaw(file.identity()).value_or(Sha256Digest{})});
+                                Sha256Digest::FromRaw(file.identity()).value_or(Sha256Digest{}),
+                                file.data_offset()});
     }
     for (const proto::WeightEntry& entry : message.weights()) {
       absl::StatusOr<WeightEntry> weight = DecodeWeight(entry, manifest.files);
@@ -65,6 +67,13 @@ class ManifestDecoder {
     if (total > weight.bytes) {
       return BadField("bytes", weight.bytes, absl::StrCat("its slices have ", total));
     }
+    auto digests = SplitDigests(message.digests(), WeightPieceCount(total));
+    if (!digests) {
+      return BadField("digests", static_cast<int64_t>(message.digests().size()),
+                      absl::StrCat("bytes, want one for each of ", WeightPieceCount(total),
+                                   " pieces, or none"));
+    }
+    weight.digests = *std::move(digests);
     return weight;
   }
 
@@ -90,6 +99,30 @@ class ManifestDecoder {
 
 }  // namespace
 
+int64_t ContentBytes(const WeightEntry& weight) {
+  int64_t bytes = 0;
+  for (const FileSlice& slice : weight.slices) bytes += slice.bytes;
+  return bytes;
+}
+
+std::string JoinDigests(absl::Span<const Sha256Digest> digests) {
+  std::string joined;
+  joined.reserve(digests.size() * Sha256Digest::kBytes);
+  for (const Sha256Digest& digest : digests) joined += digest.Raw();
+  return joined;
+}
+
+std::optional<std::vector<Sha256Digest>> SplitDigests(std::string_view joined, int64_t count) {
+  std::vector<Sha256Digest> digests;
+  if (joined.empty()) return digests;
+  if (static_cast<int64_t>(joined.size() / Sha256Digest::kBytes) != count) return std::nullopt;
+  for (; !joined.empty(); joined.remove_prefix(Sha256Digest::kBytes)) {
+    if (joined.size() < Sha256Digest::kBytes) return std::nullopt;
+    digests.push_back(*Sha256Digest::FromRaw(joined.substr(0, Sha256Digest::kBytes)));
+  }
+  return digests;
+}
+
 std::string EncodeLoadManifest(const LoadManifest& manifest) {
   constexpr WireLimits kLimits;
   google::protobuf::Arena arena;
@@ -99,6 +132,7 @@ std::string EncodeLoadManifest(const LoadManifest& manifest) {
     inner.set_path(CleanText(file.path, kLimits.path_bytes));
     inner.set_size(file.size);
     inner.set_identity(file.identity.Raw());
+    inner.set_data_offset(file.data_offset);
   }
   for (const WeightEntry& weight : manifest.weights) {
     proto::WeightEntry& inner = *message.add_weights();
@@ -106,6 +140,7 @@ std::string EncodeLoadManifest(const LoadManifest& manifest) {
     inner.set_device(weight.device);
     inner.set_bytes(weight.bytes);
     inner.set_name(CleanText(weight.name, kLimits.name_bytes));
+    inner.set_digests(JoinDigests(weight.digests));
     for (const FileSlice& slice : weight.slices) {
       proto::FileSlice& piece = *inner.add_slices();
       piece.set_file(slice.file);

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/digest/sha256.h"
 #include "rpc_backend/protocol/limits.h"
 
@@ -17,7 +19,8 @@ namespace weft {
 struct ModelFileRecord {
   std::string path;
   int64_t size = 0;
-  Sha256Digest identity;  // FileIdentity::digest
+  Sha256Digest identity;    // FileIdentity::digest
+  int64_t data_offset = 0;  // of its tensor data, which the identity is made with
   friend bool operator==(const ModelFileRecord&, const ModelFileRecord&) = default;
 };
 
@@ -36,6 +39,8 @@ struct WeightEntry {
   int64_t bytes = 0;   // to reserve on the device; at least the slices'
   std::vector<FileSlice> slices;
   std::string name;  // for people
+  // Of each piece of its content (weight_pieces.h), or empty: not known.
+  std::vector<Sha256Digest> digests;
   friend bool operator==(const WeightEntry&, const WeightEntry&) = default;
 };
 
@@ -46,6 +51,14 @@ struct LoadManifest {
 };
 
 std::string EncodeLoadManifest(const LoadManifest& manifest);
+
+// Bytes of all slices.
+int64_t ContentBytes(const WeightEntry& weight);
+
+// Digests, one behind the other, as messages carry them.
+std::string JoinDigests(absl::Span<const Sha256Digest> digests);
+// Nothing unless they are `count`, or none.
+std::optional<std::vector<Sha256Digest>> SplitDigests(std::string_view joined, int64_t count);
 
 // Slices lie inside their files, weights hold their slices, no weight comes twice on a device,
 // devices are below `device_count`. Errors: INVALID_ARGUMENT "weight 7 'blk.0.attn_q.weight' slice

@@ -8,6 +8,7 @@
 //   kEdge    steps of the session  edge of the plan the tensor, packed
 //   kProbe   0                     anything         common/transport/link_probe.h
 //   kCollective steps of the session (collective, ranks) a range of values, as they travel
+//   kWeights transfers, by number  piece of it      rpc_backend/protocol/weight_pieces.h
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@ enum class MessageKind : uint32_t {
   kEdge = 3,
   kProbe = 4,
   kCollective = 5,
+  kWeights = 6,
 };
 
 }  // namespace weft

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a command does when the way to a worker misbehaves: the control connections of the second worker pass a proxy
-that stalls, cuts, spoils or slows them, at a byte of the load or during a step. Activations go past it: they travel to
-the address that the worker names itself. Standard library only."""
+that stalls, cuts, spoils or slows them, at a byte of the load or during a step. Weights and activations go past it, to
+the address that the worker names itself, unless a test has it name the proxy. Standard library only."""
 import contextlib
 import dataclasses
 import subprocess
@@ -18,16 +18,17 @@ NIGHTLY = "--nightly" in sys.argv
 # What a wrong byte leads to may end by a call's deadline of 30 s, or of 60 s without progress at the worker's disk. A
 # connection of calls that stalls is noticed like a lost worker.
 CALL_BOUND_S = 80
-CALLS, PINGS, WEIGHTS = 0, 1, 2  # connections by number, as the coordinator opens them
+CALLS, PINGS, DATA = 0, 1, 2  # connections by number, as the coordinator opens them
 PING_BYTES = 400  # of a session that has been opened
 BREAKS = ("truncate", "reset", "half-close")
 
 
 @contextlib.contextmanager
-def fleet(*rules):
-    """Two workers, the second behind a proxy: (first, second, proxy)."""
-    with (Worker("--no-self-test") as first, Worker("--no-self-test") as second,
-          FaultProxy(second.address, *rules) as proxy):
+def fleet(*rules, data=False):
+    """Two workers, the second behind a proxy, with its data or without: (first, second, proxy)."""
+    with (FaultProxy(None, *rules) as proxy, Worker("--no-self-test") as first,
+          Worker("--no-self-test", *(("--announce", proxy.address) if data else ())) as second):
+        proxy.target = second.address
         yield first, second, proxy
 
 
@@ -47,6 +48,7 @@ class LoadCase:
     rules: tuple
     command: str = "heavy"
     codes: tuple = (1, 3)
+    data: bool = False  # passes the proxy, too
 
     def __str__(self):
         return f"{self.rules} during the load"
@@ -68,7 +70,10 @@ def load_cases():
         # A wrong byte may matter to nobody, else it is found: in the connection, in a message, by a digest.
         for after in (3, 40, 500, 1500):
             made.append(LoadCase((Rule("corrupt", after, direction, (CALLS,)),), codes=(0, 1, 2, 3)))
-    return made
+        made += [LoadCase((Rule(action, 5000, direction, (DATA,)),), data=True) for action in BREAKS]
+    # Weights on their way.
+    return made + [LoadCase((Rule("corrupt", after, UP, (DATA,)),), codes=(0, 1, 2, 3), data=True)
+                   for after in (40, 1000, 5000, 100000)]
 
 
 def nightly_load_cases():
@@ -80,7 +85,7 @@ def nightly_load_cases():
 
 
 def run_load_case(case):
-    with fleet(*case.rules) as (first, second, proxy):
+    with fleet(*case.rules, data=case.data) as (first, second, proxy):
         start = time.monotonic()
         result = weft(*arguments_of(case.command, first, proxy), timeout=CALL_BOUND_S + 30)
         elapsed = time.monotonic() - start
@@ -156,8 +161,8 @@ class ProxyFaults(unittest.TestCase):
 
     def test_a_slow_way_for_weights_starves_no_ping(self):
         # Takes longer than a loss; the pings have a connection of their own.
-        rule = Rule("delay", 0, UP, (WEIGHTS,), seconds=0.1)
-        with fleet(rule) as (first, second, proxy):
+        rule = Rule("delay", 0, UP, (DATA,), seconds=0.1)
+        with fleet(rule, data=True) as (first, second, proxy):
             start = time.monotonic()
             result = weft(*arguments_of("heavy", first, proxy), timeout=120)
             self.assertEqual(result.returncode, 0, result.stderr)

@@ -53,6 +53,7 @@ class Row:
     quiet: tuple = ()  # actions that the command need not notice
     drains: bool = False  # the worker rightly refuses what comes after
     devices: str = "cpu"
+    blind: bool = False  # the other worker does not see the file
 
 
 ROWS = {
@@ -69,7 +70,10 @@ ROWS = {
     "WriteBuffer": Row("call"),
     "ReadBuffer": Row("call"),
     "LoadWeights": Row("eval"),
-    "SendWeights": Row("send"),
+    "FindWeights": Row("send", quiet=(ERROR, GARBAGE)),  # what others have is worth asking, not needed
+    # The other one takes; what came with a wrong reply is right all the same.
+    "GiveWeights": Row("eval", faulty=0, quiet=(ERROR, GARBAGE), blind=True),
+    "TakeWeights": Row("send"),
     "InstallProgram": Row("eval"),
     "Instantiate": Row("eval"),
     "ReleaseInstance": Row("call", quiet=(GARBAGE,)),  # its refusal has no reply to spoil
@@ -86,13 +90,15 @@ ROWS = {
     "kProbe": Row("workers", (KILL, STOP, GARBAGE)),
     # Other values of the same size are a sum like any.
     "kCollective": Row("ranks", (KILL, STOP), faulty=0, counts=(1, 9)),
+    # Weights that came are right, whatever the worker says of them.
+    "kWeights": Row("heavy", (KILL, STOP, GARBAGE), counts=(1, 5), quiet=(GARBAGE,)),
 }
 
 
 # What only the worker of their row sees.
 ONE_SIDED = ("ConnectPeers", "kEdge", "kCollective", "AllocateBuffer")
 # weft-call-worker sends its kCancel over gRPC.
-OVER_UCX = ("kExecute", "kReply", "kEdge", "kCollective", "kProbe")
+OVER_UCX = ("kExecute", "kReply", "kEdge", "kCollective", "kProbe", "kWeights")
 
 
 def known_verbs():
@@ -184,8 +190,9 @@ def run_case(case):
     row = ROWS[case.verb]
     arguments = ["--no-self-test", "--devices", row.devices]
     fault = ["--fault", f"{case.verb}:{case.action}:{case.count}"]
-    with (Worker(*arguments, *(fault if case.faulty == 0 else []), binary=WORKER) as first,
-          Worker(*arguments, *(fault if case.faulty == 1 else []), binary=WORKER) as second):
+    extra = [fault if number == case.faulty else ["--no-files"] if row.blind else [] for number in (0, 1)]
+    with (Worker(*arguments, *extra[0], binary=WORKER) as first,
+          Worker(*arguments, *extra[1], binary=WORKER) as second):
         pair = [first, second]
         faulty, other = pair[case.faulty], pair[1 - case.faulty]
         result = command_of(row, case, [worker.address for worker in pair])

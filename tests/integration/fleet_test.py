@@ -131,6 +131,72 @@ class SameAnswers(unittest.TestCase):
             self.assertEqual(got, want)
             self.assertEqual(proxy.count(), 2)  # the second worker and the coordinator
 
+    def check_blind_worker(self, model, fault, *blind):
+        """A second worker that does not see the file, beside one with that fault: the answers, the first one's log and
+        what the command said."""
+        tokens = prompt_of(model)
+        want = evaluate(model, tokens, "-ub", "16")
+        binary = BIN.parent / "tests" / "weft-worker-test"
+        with Worker("--no-self-test", "--fault", fault, binary=binary) as first, \
+                Worker("--no-self-test", "--no-files", *blind) as second:
+            result = weft("eval", "-m", GOLDEN / model / "model.gguf", "--tokens", ",".join(map(str, tokens)),
+                          "--greedy", 8, *EXACT, "-ub", "16", "--transport", "grpc", "--workers",
+                          addresses([first, second]))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout, want[1])
+            return first.text(), result.stderr, first.address
+
+    def test_weights_come_from_a_worker_that_sees_the_file(self):
+        log, said, _ = self.check_blind_worker("llama-gqa", "GiveWeights:count")
+        self.assertIn("fault: GiveWeights count", log)
+        self.assertNotIn("wrong bytes", said)
+
+    def test_a_corrupting_worker_is_named_and_its_weights_come_from_here(self):
+        for count in (1, 2):
+            log, said, address = self.check_blind_worker("llama-gqa", f"kWeights:corrupt:{count}")
+            self.assertIn("fault: kWeights corrupt", log)
+            lines = [line for line in said.splitlines() if "wrong bytes" in line]
+            self.assertEqual(len(lines), 1, said)
+            self.assertIn(address, lines[0])
+
+    def test_a_load_that_was_cut_off_goes_on_from_the_cache(self):
+        model = GOLDEN / "llama-gqa" / "model.gguf"
+        tokens = prompt_of("llama-gqa")
+        want = evaluate("llama-gqa", tokens, "-ub", "16")
+        binary = BIN.parent / "tests" / "weft-worker-test"
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = ["--no-self-test", "--no-files", "--cache", folder]
+            kept = {}
+            # Near the end: of what the worker confirmed, some is in its cache.
+            for fault, code in (("kWeights:kill:24", 3), ("kWeights:count:1000000", 0)):
+                with Worker(*arguments, "--fault", fault, binary=binary) as worker:
+                    result = weft("eval", "-m", model, "--tokens", ",".join(map(str, tokens)), "--greedy", 8, *EXACT,
+                                  "-ub", "16", "--transport", "grpc", "--workers", worker.address)
+                    self.assertEqual(result.returncode, code, result.stderr)
+                found = {path: path.stat().st_ino for path in pathlib.Path(folder).glob("*.weight")}
+                self.assertGreater(len(found), len(kept))
+                self.assertLessEqual(kept.items(), found.items())  # used, not written again
+                kept = found
+            self.assertEqual(result.stdout, want[1])
+
+    def test_a_visible_file_that_differs_from_its_digests(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.gguf"
+            model.write_bytes((GOLDEN / "llama-gqa" / "model.gguf").read_bytes())
+            self.assertEqual(weft("digest", model).returncode, 0)
+            arguments = ["run", "-m", model, "-p", "x", "-n", "100000", "--ignore-eos", "--local-workers", "1", "-c", "0"]
+            fine = weft("run", "-m", model, "-p", "x", "-n", "8", "--ignore-eos", "--local-workers", "1")
+            self.assertEqual(fine.returncode, 0, fine.stderr)
+            with open(model, "r+b") as file:  # a byte that the identity does not look at
+                file.seek(-5, os.SEEK_END)
+                byte = file.read(1)
+                file.seek(-5, os.SEEK_END)
+                file.write(bytes([byte[0] ^ 1]))
+            damaged = weft(*arguments)
+            self.assertNotEqual(damaged.returncode, 0)
+            self.assertIn("differs from its digests", damaged.stderr)
+            self.assertIn(str(model), damaged.stderr)
+
     def test_workers_over_tcp_that_two_coordinators_share(self):
         tokens = prompt_of("qwen3")
         want = evaluate("qwen3", tokens, "-ub", "7")

@@ -1,5 +1,6 @@
 #include "tests/support/fault_transport.h"
 
+#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,19 +26,17 @@ class FaultPort final : public MessagePort {
   void StopListening() override { inner_->StopListening(); }
   absl::Status Send(int32_t peer, const MessageHeader& header,
                     absl::Span<const absl::Span<const uint8_t>> parts) override {
-    PlantedFault& fault = *planted_fault();
-    if (header.kind != fault.kind || !fault.Strike() || fault.action != FaultAction::kGarbage) {
-      return inner_->Send(peer, header, parts);
-    }
+    const PlantedFault& fault = *planted_fault();
+    if (header.kind != fault.kind) return inner_->Send(peer, header, parts);
+    Count();
+    if (!garble_.exchange(false)) return inner_->Send(peer, header, parts);
     const std::vector<uint8_t> garbage(64, 0xff);
     return SendBytes(*inner_, peer, header, garbage);
   }
   absl::StatusOr<Message> Receive(const MessageFilter& filter, Clock::TimePoint deadline,
                                   const std::atomic<bool>* stop) override {
     absl::StatusOr<Message> message = inner_->Receive(filter, deadline, stop);
-    if (message.ok() && message->header.kind == planted_fault()->kind) {
-      (void)planted_fault()->Strike();
-    }
+    if (message.ok() && message->header.kind == planted_fault()->kind) Count();
     return message;
   }
   void Recycle(Payload payload) override { inner_->Recycle(std::move(payload)); }
@@ -48,7 +47,14 @@ class FaultPort final : public MessagePort {
   std::vector<PeerTraffic> traffic() override { return inner_->traffic(); }
 
  private:
+  // One more of the kind came or goes; garbage goes out with the next that goes.
+  void Count() {
+    PlantedFault& fault = *planted_fault();
+    if (fault.Strike() && fault.action == FaultAction::kGarbage) garble_ = true;
+  }
+
   const std::unique_ptr<MessagePort> inner_;
+  std::atomic<bool> garble_ = false;
 };
 
 class FaultTransport final : public Transport {

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-enum class FaultAction { kKill, kStop, kError, kGarbage, kCount };
+enum class FaultAction { kKill, kStop, kError, kGarbage, kCorrupt, kCount };
 
 struct PlantedFault {
   std::string verb;

@@ -182,10 +182,10 @@ StepReply SampleFailedStepReply() {
 
 LoadManifest SampleManifest() {
   LoadManifest manifest;
-  manifest.files = {{"/models/a-00001-of-00002.gguf", 1 << 20, DigestOf(1)},
-                    {"/models/a-00002-of-00002.gguf", 1 << 21, DigestOf(2)}};
-  manifest.weights = {{4, 0, 4096, {{0, 128, 2048}, {1, 0, 1024}}, "blk.0.attn_q.weight"},
-                      {9, 1, 512, {{1, 1 << 20, 512}}, "output.weight"}};
+  manifest.files = {{"/models/a-00001-of-00002.gguf", 1 << 20, DigestOf(1), 4096},
+                    {"/models/a-00002-of-00002.gguf", 1 << 21, DigestOf(2), 8192}};
+  manifest.weights = {{4, 0, 4096, {{0, 128, 2048}, {1, 0, 1024}}, "blk.0.attn_q.weight", {}},
+                      {9, 1, 512, {{1, 1 << 20, 512}}, "output.weight", {DigestOf(7)}}};
   return manifest;
 }
 

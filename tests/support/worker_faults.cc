@@ -5,6 +5,7 @@
 #include <grpcpp/support/server_interceptor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,15 +24,15 @@ namespace {
 using grpc::experimental::InterceptionHookPoints;
 using grpc::experimental::InterceptorBatchMethods;
 
-constexpr std::pair<std::string_view, FaultAction> kActions[] = {{"kill", FaultAction::kKill},
-                                                                 {"stop", FaultAction::kStop},
-                                                                 {"error", FaultAction::kError},
-                                                                 {"garbage", FaultAction::kGarbage},
-                                                                 {"count", FaultAction::kCount}};
+constexpr std::pair<std::string_view, FaultAction> kActions[] = {
+    {"kill", FaultAction::kKill},       {"stop", FaultAction::kStop},
+    {"error", FaultAction::kError},     {"garbage", FaultAction::kGarbage},
+    {"corrupt", FaultAction::kCorrupt}, {"count", FaultAction::kCount}};
 constexpr std::pair<std::string_view, MessageKind> kKinds[] = {
     {"kExecute", MessageKind::kExecute},       {"kReply", MessageKind::kReply},
     {"kCancel", MessageKind::kCancel},         {"kEdge", MessageKind::kEdge},
-    {"kCollective", MessageKind::kCollective}, {"kProbe", MessageKind::kProbe}};
+    {"kCollective", MessageKind::kCollective}, {"kProbe", MessageKind::kProbe},
+    {"kWeights", MessageKind::kWeights}};
 
 // A message that carries one of the planted kind, not the greeting of a stream.
 bool IsOfKind(const proto::DataMessage& message) {
@@ -42,15 +43,16 @@ bool IsOfKind(const proto::DataMessage& message) {
          (begins || announced || cancel);
 }
 
-bool IsOfKind(const grpc::ByteBuffer& bytes) {
+std::optional<proto::DataMessage> Parse(const grpc::ByteBuffer& bytes) {
   std::vector<grpc::Slice> slices;
-  if (!bytes.Dump(&slices).ok()) return false;
+  if (!bytes.Dump(&slices).ok()) return std::nullopt;
   std::string flat;
   for (const grpc::Slice& slice : slices) {
     flat.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
   proto::DataMessage message;
-  return message.ParseFromString(flat) && IsOfKind(message);
+  if (!message.ParseFromString(flat)) return std::nullopt;
+  return message;
 }
 
 // One call in progress.
@@ -80,21 +82,41 @@ class FaultInterceptor final : public grpc::experimental::Interceptor {
   }
 
   void OnSend(grpc::ByteBuffer& bytes) {
-    if (planted_fault()->of_data && IsOfKind(bytes)) Strike();
+    if (planted_fault()->of_data) {
+      const std::optional<proto::DataMessage> message = Parse(bytes);
+      if (message && IsOfKind(*message)) {
+        Strike();
+        if (corrupt_) ticket_ = message->ticket();
+      }
+      // The payload of a large message follows its announcement, when it is asked for.
+      const bool carries = message && message->ticket() == ticket_ && !message->payload().empty();
+      if (corrupt_ && carries) Corrupt(*message, bytes);
+    }
     if (!garble_) return;
     garble_ = false;
     const grpc::Slice garbage(std::string(64, '\xff'));
     bytes = grpc::ByteBuffer(&garbage, 1);
   }
 
+  void Corrupt(proto::DataMessage message, grpc::ByteBuffer& bytes) {
+    corrupt_ = false;
+    char& first = (*message.mutable_payload())[0];
+    first = static_cast<char>(first ^ 1);
+    const grpc::Slice slice(message.SerializeAsString());
+    bytes = grpc::ByteBuffer(&slice, 1);
+  }
+
   void Strike() {
     if (!planted_fault()->Strike()) return;
     fail_ = planted_fault()->action == FaultAction::kError;
     garble_ = planted_fault()->action == FaultAction::kGarbage;
+    corrupt_ = planted_fault()->action == FaultAction::kCorrupt;
   }
 
   bool fail_ = false;
   bool garble_ = false;
+  bool corrupt_ = false;
+  int64_t ticket_ = 0;  // of the message to corrupt
 };
 
 class PassingInterceptor final : public grpc::experimental::Interceptor {
@@ -159,8 +181,8 @@ absl::Status PlantFault(std::string_view text) {
   const bool counted =
       parts.size() < 3 || (absl::SimpleAtoi(parts[2], &fault->count) && fault->count > 0);
   if (!known || !counted || parts.size() > 3 || (!fault->of_data && !IsRpc(fault->verb))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--fault ", AbslView(text), ": want VERB:kill|stop|error|garbage|count[:N]"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--fault ", AbslView(text), ": want VERB:kill|stop|error|garbage|corrupt|count[:N]"));
   }
   planted_fault() = fault.release();
   grpc::ServerBuilder::InternalAddPluginFactory([]() -> std::unique_ptr<grpc::ServerBuilderPlugin> {

@@ -15,6 +15,7 @@ namespace weft {
 //   kill, stop  the process sends itself SIGKILL, SIGSTOP
 //   error       the call ends with an error, whatever it did (rpcs only)
 //   garbage     the reply is bytes that are no message
+//   corrupt     the first byte of the message's payload is another one (kinds that it sends)
 //   count       nothing
 // Either way a line "fault: VERB ACTION" goes to stderr first. Errors: INVALID_ARGUMENT.
 absl::Status PlantFault(std::string_view text);

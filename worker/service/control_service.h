@@ -52,8 +52,12 @@ class ControlService final : public proto::Worker::Service {
 
   grpc::Status LoadWeights(grpc::ServerContext*, const proto::LoadWeightsRequest*,
                            grpc::ServerWriter<proto::LoadWeightsReply>*) override;
-  grpc::Status SendWeights(grpc::ServerContext*, grpc::ServerReader<proto::WeightChunk>*,
-                           proto::SendWeightsReply*) override;
+  grpc::Status FindWeights(grpc::ServerContext*, const proto::FindWeightsRequest*,
+                           proto::FindWeightsReply*) override;
+  grpc::Status GiveWeights(grpc::ServerContext*, const proto::GiveWeightsRequest*,
+                           proto::GiveWeightsReply*) override;
+  grpc::Status TakeWeights(grpc::ServerContext*, const proto::TakeWeightsRequest*,
+                           grpc::ServerWriter<proto::TakeWeightsReply>*) override;
 
   grpc::Status InstallProgram(grpc::ServerContext*, const proto::InstallProgramRequest*,
                               proto::InstallProgramReply*) override;

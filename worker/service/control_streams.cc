@@ -1,5 +1,4 @@
-// The calls of the control plane that stream.
-#include <atomic>
+// The life of a session.
 #include <memory>
 #include <string>
 #include <utility>
@@ -7,20 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/mutex.h"
-#include "common/base/status_macros.h"
-#include "rpc_backend/protocol/manifest_codec.h"
 #include "rpc_backend/protocol/message_check.h"
 #include "worker/service/control_service.h"
 #include "worker/service/grpc_status.h"
-#include "worker/service/requests.h"
 
 namespace weft {
 namespace {
 
 using SessionStream = grpc::ServerReaderWriter<proto::SessionReply, proto::SessionRequest>;
-
-// Progress replies, and what is done between two of them.
-constexpr std::chrono::milliseconds kProgressPeriod{100};
 
 // Ends a stream from outside: the handler may sit in Read for ever.
 class StreamEnder {
@@ -82,60 +75,6 @@ grpc::Status ControlService::Session(grpc::ServerContext* context, SessionStream
   sessions_.Remove(id, absl::UnavailableError("the coordinator is gone"));
   parts_.logger->Info(StdView(absl::StrCat("session ", id, " closed")));
   return grpc::Status::OK;
-}
-
-grpc::Status ControlService::LoadWeights(grpc::ServerContext* context,
-                                         const proto::LoadWeightsRequest* request,
-                                         grpc::ServerWriter<proto::LoadWeightsReply>* writer) {
-  const auto run = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const std::shared_ptr<weft::Session> session, Enter(*request));
-    ASSIGN_OR_RETURN(
-        const LoadManifest manifest,
-        DecodeLoadManifest(request->manifest(), static_cast<int32_t>(parts_.devices.size())));
-    Clock::TimePoint last = clock_.Now();
-    proto::LoadWeightsReply reply;
-    const auto progress = [&](int64_t done, int64_t total) {
-      if (context->IsCancelled()) return false;
-      const Clock::TimePoint now = clock_.Now();
-      if (now - last < kProgressPeriod) return true;
-      last = now;
-      reply.set_bytes_done(done);
-      reply.set_bytes_total(total);
-      return writer->Write(reply);
-    };
-    ASSIGN_OR_RETURN(const LoadResult result,
-                     session->weights().Load(manifest, request->ignore_files(), progress));
-    FillLoadResult(result, reply);
-    if (!writer->Write(reply)) return absl::CancelledError("the coordinator is gone");
-    return absl::OkStatus();
-  };
-  return ToGrpc(run());
-}
-
-grpc::Status ControlService::SendWeights(grpc::ServerContext*,
-                                         grpc::ServerReader<proto::WeightChunk>* reader,
-                                         proto::SendWeightsReply* reply) {
-  const auto run = [&]() -> absl::Status {
-    proto::WeightChunk chunk;
-    std::shared_ptr<weft::Session> session;
-    int64_t bytes = 0;
-    while (reader->Read(&chunk)) {
-      if (session == nullptr) {
-        ASSIGN_OR_RETURN(session, Enter(chunk));
-      } else {
-        RETURN_IF_ERROR(CheckMessage(chunk));
-      }
-      RETURN_IF_ERROR(
-          session->weights().Write(chunk.weight(), chunk.offset(), BytesOf(chunk.data())));
-      bytes += static_cast<int64_t>(chunk.data().size());
-      if (chunk.digest().empty()) continue;
-      RETURN_IF_ERROR(
-          session->weights().Finish(chunk.weight(), *Sha256Digest::FromRaw(chunk.digest())));
-    }
-    reply->set_bytes(bytes);
-    return absl::OkStatus();
-  };
-  return ToGrpc(run());
 }
 
 }  // namespace weft

@@ -113,6 +113,7 @@ void FillLoadResult(const LoadResult& result, proto::LoadWeightsReply& reply) {
     weight.set_buffer(item.buffer);
     weight.set_offset(item.offset);
     weight.set_source(SourceOf(item.origin));
+    weight.set_here(item.here);
   }
 }
 

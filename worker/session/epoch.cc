@@ -105,6 +105,7 @@ void Epoch::Handle(Message message) {
 void Epoch::HandleExecute(int64_t step, const Payload& payload) {
   StepRequest request;
   absl::Status status = broken_;
+  if (status.ok() && options_.weights_status) status = options_.weights_status();
   if (status.ok()) status = DecodeStepRequest(payload, WireLimits(), request);
   if (status.ok()) {
     request.input.step = step;

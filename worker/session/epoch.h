@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,6 +35,8 @@ struct EpochOptions {
   int32_t own_number = 0;
   int32_t coordinator_number = 0;
   std::vector<PortPeer> expected;  // peers that will connect
+  // Why no step may be computed: weights that turned out to be damaged. May be empty.
+  std::function<absl::Status()> weights_status;
 };
 
 // What an epoch did.
@@ -54,6 +57,7 @@ class Epoch {
   ~Epoch();
 
   uint32_t number() const { return options_.epoch; }
+  int32_t coordinator_number() const { return options_.coordinator_number; }
   // Where the peers of this epoch find its port.
   const std::string& address() const { return port_->address(); }
   MessagePort& port() { return *port_; }

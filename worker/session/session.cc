@@ -14,7 +14,7 @@ Session::Session(int64_t id, std::string coordinator, const WorkerParts& parts)
       coordinator_(std::move(coordinator)),
       parts_(parts),
       buffers_(WireLimits().buffers),
-      weights_(parts.devices, buffers_, *parts.files, parts.cache) {}
+      weights_(parts.devices, buffers_, *parts.files, parts.cache, parts.logger) {}
 
 Session::~Session() { Abort(absl::CancelledError("the session has ended")); }
 
@@ -79,6 +79,7 @@ absl::StatusOr<std::string> Session::OpenEpoch(const std::string& transport, Epo
   }
   if (old != nullptr) old->Abort(absl::AbortedError("a newer epoch was opened"));
   old.reset();  // joins its threads before the devices serve the next
+  options.weights_status = [this] { return weights_.check().status(); };
   ASSIGN_OR_RETURN(std::shared_ptr<Epoch> opened,
                    Epoch::Open(parts_.devices, **found, options, *parts_.logger));
   MutexLock lock(mutex_);

@@ -126,7 +126,13 @@ UcxWorker::~UcxWorker() {
 }
 
 bool UcxWorker::MustNotDestroy() {
+  const SystemClock clock;
+  const Clock::TimePoint deadline = clock.Now() + kCloseTime;
   if (mode() == UcxMode::kLocal) {
+    // What is being read out of another process's memory goes on with each call and needs nobody on
+    // the other side; to destroy the worker in between would end this process.
+    while (!fetches_.empty() && clock.Now() < deadline && ucp_worker_progress(worker_) != 0) {
+    }
     // Messages that wait for a connection to be made.
     return std::any_of(sends_.begin(), sends_.end(), [](const auto& send) {
       return send->connection != nullptr && !send->connection->heard && !send->connection->failed;
@@ -134,8 +140,6 @@ bool UcxWorker::MustNotDestroy() {
   }
   // Large messages on their way, until their connections have been closed by force.
   while (!connections_.empty()) Close(*connections_.front());
-  const SystemClock clock;
-  const Clock::TimePoint deadline = clock.Now() + kCloseTime;
   while (closes_pending_ > 0 && clock.Now() < deadline) {
     if (ucp_worker_progress(worker_) == 0) sched_yield();
   }

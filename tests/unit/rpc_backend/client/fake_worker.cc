@@ -227,6 +227,7 @@ grpc::Status FakeWorker::OpenEpoch(grpc::ServerContext* context,
     options.epoch = request->epoch();
     options.own_number = request->own_number();
     plane->epoch = request->epoch();
+    plane->coordinator = request->coordinator_number();
     plane->port = *transport_.NewPort(options);
     for (const proto::Peer& expected : request->expected()) {
       PortPeer peer{.number = expected.number(), .name = expected.name(), .token = {}};
@@ -234,10 +235,7 @@ grpc::Status FakeWorker::OpenEpoch(grpc::ServerContext* context,
       (void)plane->port->Expect(peer);
     }
     reply->set_address(plane->port->address());
-    plane->thread =
-        std::thread([this, raw = plane.get(), coordinator = request->coordinator_number()] {
-          ServePort(*raw->port, raw->epoch, coordinator);
-        });
+    plane->thread = std::thread([this, raw = plane.get()] { ServePort(*raw); });
     if (edit_epoch) edit_epoch(*reply);
     MutexLock lock(mutex_);
     planes_.push_back(std::move(plane));
@@ -268,13 +266,13 @@ grpc::Status FakeWorker::ConnectPeers(grpc::ServerContext* context,
   });
 }
 
-void FakeWorker::ServePort(MessagePort& port, uint32_t epoch, int32_t coordinator) {
+void FakeWorker::ServePort(const Plane& plane) {
   constexpr auto kExecute = static_cast<uint32_t>(MessageKind::kExecute);
   constexpr auto kCancel = static_cast<uint32_t>(MessageKind::kCancel);
   while (true) {
-    absl::StatusOr<Message> message =
-        port.Receive({.kinds = KindBit(kExecute) | KindBit(kCancel), .peer = coordinator},
-                     clock_.Now() + std::chrono::hours(1), &stop_);
+    absl::StatusOr<Message> message = plane.port->Receive(
+        {.kinds = KindBit(kExecute) | KindBit(kCancel), .peer = plane.coordinator},
+        clock_.Now() + std::chrono::hours(1), &stop_);
     if (!message.ok()) return;
     if (message->header.kind == kCancel) {
       MutexLock lock(mutex_);
@@ -287,7 +285,8 @@ void FakeWorker::ServePort(MessagePort& port, uint32_t epoch, int32_t coordinato
     (void)DecodeStepRequest(message->payload, {}, request);
     std::vector<uint8_t> reply;
     EncodeStepReply(execute(message->header.step, request), reply);
-    (void)SendBytes(port, coordinator, ReplyHeader(epoch, message->header.step), reply);
+    (void)SendBytes(*plane.port, plane.coordinator, ReplyHeader(plane.epoch, message->header.step),
+                    reply);
   }
 }
 

@@ -20,6 +20,7 @@
 #include "rpc_backend/client/remote_worker.h"
 #include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
 #include "rpc_backend/protocol/step_codec.h"
+#include "rpc_backend/protocol/weight_pieces.h"
 
 namespace weft {
 
@@ -46,7 +47,8 @@ class FakeWorker final : public proto::Worker::Service {
   std::function<void(proto::InstantiateReply&)> edit_instantiate;
   std::function<void(proto::StatisticsReply&)> edit_statistics;
   std::function<void(proto::LoadWeightsReply&)> edit_loaded;  // the last reply
-  std::function<void(proto::SendWeightsReply&)> edit_sent;
+  std::function<void(proto::FindWeightsReply&)> edit_found;
+  std::function<void(proto::TakeWeightsReply&)> edit_taken;  // the last reply
   std::function<void(proto::OpenEpochReply&)> edit_epoch;
   // What a step answers; empty: nothing, for ever.
   std::function<StepReply(int64_t step, const StepRequest& request)> execute;
@@ -54,8 +56,11 @@ class FakeWorker final : public proto::Worker::Service {
   std::map<std::string, grpc::Status> fail;
   // Calls that do not return before they are cancelled.
   std::map<std::string, bool> hang;
-  bool silent_session = false;  // reads the session's messages, but answers none
-  bool files_visible = false;   // LoadWeights finds everything in files
+  bool silent_session = false;            // reads the session's messages, but answers none
+  bool files_visible = false;             // LoadWeights finds everything in files
+  std::map<int32_t, int64_t> here;        // bytes of weights that an earlier load left
+  std::map<int32_t, std::string> stored;  // contents that it gives to other workers, right or wrong
+  int damaged_pieces = 0;                 // so many that come next it takes for damaged
 
   // --- what it saw ---
 
@@ -65,7 +70,7 @@ class FakeWorker final : public proto::Worker::Service {
   int open_sessions() const;
   bool AwaitSessions(int count) const;
   std::vector<std::string> buffers() const;  // contents
-  std::string weight(int32_t id) const;      // as SendWeights brought it
+  std::string weight(int32_t id) const;      // as TakeWeights brought it
   std::vector<int64_t> cancelled_steps() const;
   bool AwaitCancelled(size_t count) const;
 
@@ -77,11 +82,18 @@ class FakeWorker final : public proto::Worker::Service {
   void Die();
 
  private:
+  struct Plane {
+    uint32_t epoch = 0;
+    int32_t coordinator = 0;
+    std::unique_ptr<MessagePort> port;
+    std::thread thread;
+  };
+
   template <typename Work>
   grpc::Status Handle(const std::string& verb, grpc::ServerContext* context, const Work& work);
   // Until the call is cancelled or the worker dies.
   void AwaitCancel(grpc::ServerContext* context);
-  void ServePort(MessagePort& port, uint32_t epoch, int32_t coordinator);
+  void ServePort(const Plane& plane);
 
   grpc::Status Hello(grpc::ServerContext* context, const proto::HelloRequest* request,
                      proto::HelloReply* reply) override;
@@ -110,9 +122,15 @@ class FakeWorker final : public proto::Worker::Service {
                           proto::ReadBufferReply* reply) override;
   grpc::Status LoadWeights(grpc::ServerContext* context, const proto::LoadWeightsRequest* request,
                            grpc::ServerWriter<proto::LoadWeightsReply>* writer) override;
-  grpc::Status SendWeights(grpc::ServerContext* context,
-                           grpc::ServerReader<proto::WeightChunk>* reader,
-                           proto::SendWeightsReply* reply) override;
+  grpc::Status FindWeights(grpc::ServerContext* context, const proto::FindWeightsRequest* request,
+                           proto::FindWeightsReply* reply) override;
+  grpc::Status GiveWeights(grpc::ServerContext* context, const proto::GiveWeightsRequest* request,
+                           proto::GiveWeightsReply* reply) override;
+  grpc::Status TakeWeights(grpc::ServerContext* context, const proto::TakeWeightsRequest* request,
+                           grpc::ServerWriter<proto::TakeWeightsReply>* writer) override;
+  // Takes one piece; the weight counts as failed from the first damaged one on.
+  void TakePiece(const proto::TakenWeight& wanted, const WeightPiece& piece, bool with_digests,
+                 std::map<int32_t, std::string>& failures);
   grpc::Status InstallProgram(grpc::ServerContext* context,
                               const proto::InstallProgramRequest* request,
                               proto::InstallProgramReply* reply) override;
@@ -125,12 +143,6 @@ class FakeWorker final : public proto::Worker::Service {
                            proto::MeasureLinkReply* reply) override;
   grpc::Status Statistics(grpc::ServerContext* context, const proto::StatisticsRequest* request,
                           proto::StatisticsReply* reply) override;
-
-  struct Plane {
-    uint32_t epoch = 0;
-    std::unique_ptr<MessagePort> port;
-    std::thread thread;
-  };
 
   const SystemClock clock_;
   std::string address_;
@@ -149,6 +161,7 @@ class FakeWorker final : public proto::Worker::Service {
   int64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
   int sessions_ ABSL_GUARDED_BY(mutex_) = 0;
   bool dead_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<int32_t, int64_t> content_bytes_ ABSL_GUARDED_BY(mutex_);  // of weights
   std::string farewell_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,9 +1,8 @@
-// The calls of a FakeWorker's control plane that own things: buffers, weights, programs.
+// The calls of a FakeWorker's control plane that own things: buffers, programs.
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "rpc_backend/protocol/manifest_codec.h"
 #include "tests/unit/rpc_backend/client/fake_worker.h"
 
 namespace weft {
@@ -108,74 +107,6 @@ grpc::Status FakeWorker::ReadBuffer(grpc::ServerContext* context,
         buffers_.at(request->buffer())
             .substr(static_cast<size_t>(request->offset()), static_cast<size_t>(request->bytes())));
     if (edit_read) edit_read(*reply);
-    return grpc::Status::OK;
-  });
-}
-
-// --- weights ---
-
-grpc::Status FakeWorker::LoadWeights(grpc::ServerContext* context,
-                                     const proto::LoadWeightsRequest* request,
-                                     grpc::ServerWriter<proto::LoadWeightsReply>* writer) {
-  return Handle("LoadWeights", context, [&] {
-    const auto manifest = DecodeLoadManifest(request->manifest(), 3);
-    if (!manifest.ok()) {
-      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
-                          std::string(manifest.status().message()));
-    }
-    proto::LoadWeightsReply reply;
-    reply.set_bytes_done(1);
-    reply.set_bytes_total(1000000);
-    writer->Write(reply);
-    const bool seen = files_visible && !request->ignore_files();
-    reply.Clear();
-    reply.set_finished(true);
-    if (!seen) reply.set_remark("no such file");
-    {
-      MutexLock lock(mutex_);
-      for (const WeightEntry& entry : manifest->weights) {
-        proto::LoadedWeight& loaded = *reply.add_weights();
-        loaded.set_weight(entry.weight);
-        loaded.set_buffer(next_);
-        loaded.set_offset(64);
-        loaded.set_source(seen ? proto::WEIGHT_SOURCE_FILE : proto::WEIGHT_SOURCE_STREAM);
-        buffers_[next_++] = std::string(static_cast<size_t>(entry.bytes) + 64, '\0');
-      }
-    }
-    if (edit_loaded) edit_loaded(reply);
-    writer->Write(reply);
-    return grpc::Status::OK;
-  });
-}
-
-grpc::Status FakeWorker::SendWeights(grpc::ServerContext* context,
-                                     grpc::ServerReader<proto::WeightChunk>* reader,
-                                     proto::SendWeightsReply* reply) {
-  return Handle("SendWeights", context, [&] {
-    proto::WeightChunk chunk;
-    int64_t bytes = 0;
-    bool first = true;
-    while (reader->Read(&chunk)) {
-      if (first != (chunk.session() == kFakeSession)) {
-        return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "session");
-      }
-      first = false;
-      MutexLock lock(mutex_);
-      std::string& weight = weights_[chunk.weight()];
-      if (chunk.offset() != static_cast<int64_t>(weight.size())) {
-        return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "offset");
-      }
-      weight += chunk.data();
-      bytes += static_cast<int64_t>(chunk.data().size());
-      if (chunk.digest().empty()) continue;
-      Sha256 digest;
-      digest.Update(std::string_view(weight));
-      if (digest.Finish().Raw() != chunk.digest()) {
-        return grpc::Status(grpc::StatusCode::DATA_LOSS, "digest");
-      }
-    }
-    reply->set_bytes(bytes);
-    if (edit_sent) edit_sent(*reply);
     return grpc::Status::OK;
   });
 }

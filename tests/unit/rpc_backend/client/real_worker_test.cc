@@ -16,6 +16,7 @@
 #include "rpc_backend/client/worker_connection.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/test_seed.h"
 #include "tests/unit/common/program/program_fixture.h"
 #include "worker/worker.h"
@@ -185,12 +186,15 @@ TEST_F(RealWorkerTest, Links_ThreeWorkers_Measured) {
 
 TEST_F(RealWorkerTest, Weights_FromFileAndFromHere_EqualBytes) {
   Start(2);
+  Link();
+  ASSERT_NE(link_, nullptr);
   const std::string path =
       std::string(std::getenv("WEFT_SOURCE_DIR")) + "/models/shakespeare-q8_0.gguf";
   ASSERT_OK_AND_ASSIGN(const auto file, MappedFile::Open(path));
   ASSERT_OK_AND_ASSIGN(const FileIdentity identity, IdentifyGguf(*file));
   const auto size = static_cast<int64_t>(file->bytes().size());
-  const std::vector<RemoteWeightFile> files = {{path, size, identity.digest.Raw()}};
+  const std::vector<RemoteWeightFile> files = {
+      {path, size, identity.digest.Raw(), identity.data_offset}};
   const int64_t begin = 100 * 4096;
   const std::vector<RemoteWeightItem> items = {
       {.weight = 0,
@@ -210,8 +214,9 @@ TEST_F(RealWorkerTest, Weights_FromFileAndFromHere_EqualBytes) {
   for (size_t w = 0; w < 2; ++w) {
     LoadRemoteWeightsOptions options;
     options.ignore_files = w == 1;
-    ASSERT_OK_AND_ASSIGN(const RemoteWeights loaded,
-                         LoadRemoteWeights(*workers_[w], files, items, reader, options));
+    ASSERT_OK_AND_ASSIGN(
+        const RemoteWeights loaded,
+        LoadRemoteWeights(*link_, static_cast<int32_t>(w), files, items, reader, options));
     EXPECT_EQ(loaded.bytes_streamed, w == 1 ? 1'521'000 : 0);
     for (size_t i = 0; i < items.size(); ++i) {
       EXPECT_EQ(loaded.weights[i].source,
@@ -226,6 +231,57 @@ TEST_F(RealWorkerTest, Weights_FromFileAndFromHere_EqualBytes) {
                                               static_cast<int64_t>(got.size())));
       EXPECT_TRUE(got == want) << "weight " << i << " of worker " << w;
     }
+  }
+}
+
+// A load that is cut in the middle, as when its coordinator is killed, and the next one.
+TEST_F(RealWorkerTest, Weights_CutOff_GoOnFromTheCache) {
+  const TemporaryFolder folder;
+  std::string content(static_cast<size_t>(5 << 20), '\0');
+  for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 7 + i / 251);
+  const auto bytes = static_cast<int64_t>(content.size());
+  const std::vector<RemoteWeightFile> files = {{"/model.gguf", bytes, std::string(32, 'i'), 0}};
+  const std::vector<RemoteWeightItem> items = {{.weight = 0,
+                                                .device = 0,
+                                                .reserve_bytes = bytes,
+                                                .slices = {{0, 0, bytes}},
+                                                .name = "large"}};
+  int64_t ends_at = 2 << 20;  // then the file cannot be read any more
+  const SliceReader reader =
+      [&](const RemoteWeightSlice& slice) -> absl::StatusOr<absl::Span<const uint8_t>> {
+    if (slice.offset >= ends_at) return absl::AbortedError("cut");
+    return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(content.data()), content.size())
+        .subspan(slice.offset, slice.bytes);
+  };
+  WorkerOptions options;
+  options.listen = "127.0.0.1:0";
+  options.threads = 1;
+  options.transport = "grpc";
+  options.no_files = true;
+  options.cache = folder.File("cache");
+  ASSERT_OK_AND_ASSIGN(std::unique_ptr<Worker> worker, Worker::Start(options, {}, logger_));
+  RemoteWorkerOptions remote;
+  remote.address = worker->address();
+  for (const bool cut : {true, false}) {
+    ASSERT_OK_AND_ASSIGN(std::unique_ptr<RemoteWorker> connected,
+                         RemoteWorker::Connect(remote, nullptr));
+    FleetLinkOptions link_options;
+    link_options.transport = "grpc";
+    ASSERT_OK_AND_ASSIGN(const auto link, FleetLink::Open({connected.get()}, link_options));
+    if (!cut) ends_at = bytes;
+    const auto loaded = LoadRemoteWeights(*link, 0, files, items, reader, {});
+    if (cut) {
+      EXPECT_THAT(loaded, StatusIs(absl::StatusCode::kAborted));
+      // Gone when all that arrived is in the cache.
+      connected->Close();
+      ASSERT_TRUE(worker->AwaitSessions(0, Late()));
+      continue;
+    }
+    ASSERT_OK(loaded);
+    EXPECT_EQ(loaded->bytes_streamed, 3 << 20);
+    std::string got(static_cast<size_t>(bytes), '\0');
+    ASSERT_OK(loaded->weights[0].buffer->Get(loaded->weights[0].offset, got.data(), bytes));
+    EXPECT_TRUE(got == content);
   }
 }
 

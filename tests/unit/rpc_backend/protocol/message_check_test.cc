@@ -64,9 +64,9 @@ TEST(MessageCheck, WrongValues_AreNamedWithTheirPath) {
   measured.set_latency_us(std::numeric_limits<double>::quiet_NaN());
   CheckRefused(measured, "MeasureLinkReply.latency_us: nan, want");
 
-  proto::WeightChunk chunk;
-  chunk.set_data(std::string((1 << 20) + 1, 'x'));
-  CheckRefused(chunk, "WeightChunk.data: 1048577 bytes, want 0 to 1048576");
+  proto::WriteBufferRequest write;
+  write.set_data(std::string((16 << 20) + 1, 'x'));
+  CheckRefused(write, "WriteBufferRequest.data: 16777217 bytes, want 0 to 16777216");
 }
 
 TEST(MessageCheck, LongLists_AreRefusedParsedOrNot) {

@@ -24,7 +24,7 @@ class Transcript {
       EXPECT_FALSE(ended_);
       Open(event);
       text_ += event.text;
-      EXPECT_EQ(event.text.size() > 0, event.kind != ReplyEvent::Kind::kEnd);
+      EXPECT_EQ(event.text.empty(), event.kind == ReplyEvent::Kind::kEnd);
     }
   }
   const std::string& text() const { return text_; }

@@ -16,7 +16,7 @@ BANNED = [
     (r"(?<![\w.>:])(?:std::)?s?rand\s*\(|\bstd::(?:random_device|mt19937|minstd_rand|default_random_engine)",
      ("common/base/random.",), "use the seeded generator of common/base/random.h"),
     (r"(?<![\w.>:])(?:std::)?time\s*\(|\b(?:gettimeofday|clock_gettime)\s*\(|\b\w*_clock::now\b|\babsl::Now\b",
-     ("common/base/clock.", "tests/bench/"), "use the Clock of common/base/clock.h"),
+     ("common/base/clock.", "common/base/unix_time.", "tests/bench/"), "use the Clock of common/base/clock.h"),
     (r"(?<![\w.>])(?:u|nano)?sleep\s*\(|\bsleep_(?:for|until)\s*\(|\babsl::SleepFor\b", (),
      "wait on a condition with a deadline"),
     (r"(?<!operator )\bnew\b(?!\s*\()", (), "use std::make_unique, or absl::WrapUnique(new T(...)) where the constructor is private"),

@@ -1,0 +1,12 @@
+#include "common/base/unix_time.h"
+
+#include <chrono>
+
+namespace weft {
+
+int64_t UnixSeconds() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(since).count();
+}
+
+}  // namespace weft

@@ -1,0 +1,62 @@
+#include "coordinator/http/api_keys.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
+
+namespace weft {
+namespace {
+
+constexpr size_t kMostKeys = 10000;
+constexpr size_t kLongestKey = 1024;
+
+bool EqualInConstantTime(std::string_view a, std::string_view b) {
+  size_t difference = a.size() ^ b.size();
+  for (size_t i = 0; i < a.size(); ++i) {
+    const char other = i < b.size() ? b[i] : '\0';
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(other);
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ReadApiKeys(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  std::vector<std::string> keys;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const std::string key(absl::StripAsciiWhitespace(line));
+    if (key.empty() || key[0] == '#') continue;
+    const bool graphic = std::all_of(key.begin(), key.end(), [](char c) {
+      return absl::ascii_isgraph(static_cast<unsigned char>(c));
+    });
+    if (!graphic || key.size() > kLongestKey || keys.size() == kMostKeys) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": line ", number, ": want one key of up to ", kLongestKey,
+                       " visible ASCII characters a line, and up to ", kMostKeys, " of them"));
+    }
+    keys.push_back(key);
+  }
+  if (keys.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": has no key"));
+  return keys;
+}
+
+std::optional<size_t> ApiKeys::Find(std::string_view authorization) const {
+  constexpr std::string_view kScheme = "bearer ";
+  if (!absl::StartsWithIgnoreCase(AbslView(authorization), AbslView(kScheme))) return std::nullopt;
+  const std::string given(
+      absl::StripAsciiWhitespace(AbslView(authorization.substr(kScheme.size()))));
+  std::optional<size_t> found;
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (EqualInConstantTime(given, keys_[i])) found = i;
+  }
+  return found;
+}
+
+}  // namespace weft

@@ -1,0 +1,58 @@
+// How a model talks: prompts from messages, and what it says taken apart.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/chat/reply_event.h"
+#include "coordinator/http/chat_schema.h"
+#include "coordinator/serving/token_constraint.h"
+
+namespace weft {
+
+// Takes one reply apart while it comes.
+class ReplyReader {
+ public:
+  virtual ~ReplyReader() = default;
+  virtual std::vector<ReplyEvent> Append(std::string_view text) = 0;
+  // The reply is over.
+  virtual std::vector<ReplyEvent> Finish() = 0;
+};
+
+struct ChatPrompt {
+  std::vector<int32_t> tokens;
+  std::vector<std::string> stop;                              // beside those of the request
+  bool special_tokens = false;                                // readers want to see control tokens
+  std::function<std::unique_ptr<ReplyReader>()> make_reader;  // of one reply
+};
+
+// Any thread.
+class ChatFormat {
+ public:
+  virtual ~ChatFormat() = default;
+  // Errors: INVALID_ARGUMENT for messages that the model's template refuses.
+  virtual absl::StatusOr<ChatPrompt> Prompt(const ChatBody& request) const = 0;
+  // What a reply must look like because of the tool choice; null: anything. Errors: UNIMPLEMENTED
+  // where this cannot be enforced.
+  virtual absl::StatusOr<std::unique_ptr<TokenConstraint>> Constraint(
+      const ChatBody& request) const = 0;
+};
+
+// Makes what holds a continuation to a format. Any thread.
+class OutputConstraints {
+ public:
+  virtual ~OutputConstraints() = default;
+  // Errors: INVALID_ARGUMENT for what is wrong with it, without the field's name.
+  virtual absl::StatusOr<std::unique_ptr<TokenConstraint>> OfGrammar(
+      std::string_view gbnf) const = 0;
+  virtual absl::StatusOr<std::unique_ptr<TokenConstraint>> OfSchema(const Json& schema) const = 0;
+  // Any JSON object.
+  virtual absl::StatusOr<std::unique_ptr<TokenConstraint>> OfJsonObject() const = 0;
+};
+
+}  // namespace weft

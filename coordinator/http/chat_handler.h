@@ -1,0 +1,13 @@
+// POST /v1/chat/completions
+#pragma once
+
+#include "coordinator/http/http_message.h"
+#include "coordinator/http/served_model.h"
+
+namespace weft {
+
+// `client`: whose turn it is where requests wait. What `model` points to outlives the reply.
+HttpReply HandleChat(const ServedModel& model, const HttpRequest& request,
+                     const std::string& client, ClientWatch& watch);
+
+}  // namespace weft

@@ -1,0 +1,74 @@
+// The server of `weft serve`: the API on one port, health and metrics on another with threads of
+// their own, so that no number of streams keeps the probes waiting.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "coordinator/http/dispatcher.h"
+#include "coordinator/http/http_listener.h"
+#include "coordinator/http/served_model.h"
+
+namespace weft {
+
+struct HttpServerOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;       // 0: any free one
+  int health_port = -1;  // -1: the next after `port`, or any free one if that is 0; 0: any free one
+  std::string health_host;            // empty: as `host`
+  std::string model_name;             // as /v1/models lists it
+  std::vector<std::string> api_keys;  // empty: everybody may use the API
+  std::vector<std::string> cors_origins;
+  std::vector<std::string> allowed_hosts;  // beside loopback names, where there are no keys
+  SamplerOptions sampler;                  // of requests that say nothing else
+  int64_t most_connections = 1024;
+  int64_t most_body_bytes = int64_t{8} << 20;
+  double stall_seconds = 30;  // see HealthOptions
+  double head_timeout_seconds = 10;
+  double body_timeout_seconds = 60;
+  double write_timeout_seconds = 30;
+  double idle_timeout_seconds = 10;
+  uint64_t seed = 0;  // of names and of samplers whose request has none: random
+  std::vector<ExtraRoute> extra;
+};
+
+class HttpServer {
+ public:
+  // Listens when it returns. `engine`, `tokenizer`, `chat` (may be null: no chat), `constraints`
+  // (may be null: none), `clock` and `logger` outlive it. Errors: INVALID_ARGUMENT for options;
+  // UNAVAILABLE with the address where it cannot listen.
+  struct Parts {
+    TextEngine* engine = nullptr;
+    const Tokenizer* tokenizer = nullptr;
+    const ChatFormat* chat = nullptr;
+    const OutputConstraints* constraints = nullptr;
+  };
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpServerOptions& options,
+                                                           const Parts& parts, const Clock& clock,
+                                                           Logger& logger);
+  // Cuts all connections.
+  ~HttpServer();
+
+  // Refuses new work with 503 and is not ready any longer; what is under way goes on.
+  void Drain() { dispatcher_.Drain(); }
+
+  int port() const { return listener_->port(); }
+  int health_port() const { return health_listener_->port(); }
+
+ private:
+  HttpServer(const HttpServerOptions& options, const Parts& parts, const Clock& clock,
+             Logger& logger);
+  absl::Status Listen(const HttpServerOptions& options, const Clock& clock);
+
+  IdSource ids_;
+  Dispatcher dispatcher_;
+  std::unique_ptr<HttpListener> listener_;
+  std::unique_ptr<HttpListener> health_listener_;
+};
+
+}  // namespace weft

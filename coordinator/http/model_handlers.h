@@ -1,0 +1,20 @@
+// The endpoints that generate nothing: models, tokens, embeddings.
+#pragma once
+
+#include "coordinator/http/http_message.h"
+#include "coordinator/http/served_model.h"
+
+namespace weft {
+
+// GET /v1/models
+HttpReply HandleModels(const ServedModel& model);
+// GET /v1/models/NAME
+HttpReply HandleModel(const ServedModel& model, const std::string& name);
+// POST /tokenize: {"content", "add_special", "parse_special", "with_pieces"} -> {"tokens"}
+HttpReply HandleTokenize(const ServedModel& model, const HttpRequest& request);
+// POST /detokenize: {"tokens"} -> {"content"}
+HttpReply HandleDetokenize(const ServedModel& model, const HttpRequest& request);
+// POST /v1/embeddings: 501, since no engine here makes any; but bodies are checked.
+HttpReply HandleEmbeddings(const ServedModel& model, const HttpRequest& request);
+
+}  // namespace weft

@@ -13,7 +13,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
@@ -21,6 +20,7 @@
 #include "coordinator/http/connection_stream.h"
 #include "coordinator/http/connection_threads.h"
 #include "coordinator/http/connection_watcher.h"
+#include "coordinator/http/message_exchange.h"
 
 namespace weft {
 namespace {
@@ -64,72 +64,6 @@ Connection& ConnectionOf(const httplib::Request& request) {
   return *request.progress.target<ConnectionTag>()->connection;
 }
 
-int64_t AnnouncedBytes(const httplib::Request& request) {
-  if (request.has_header("Transfer-Encoding")) return -1;
-  if (!request.has_header("Content-Length")) return 0;
-  int64_t bytes = 0;
-  const std::string text = request.get_header_value("Content-Length");
-  return absl::SimpleAtoi(text, &bytes) && bytes >= 0 ? bytes : -1;
-}
-
-// Whether a proxy in front might see where the body ends elsewhere than we do.
-bool HasUnclearLength(const httplib::Request& request) {
-  const size_t lengths = request.get_header_value_count("Content-Length");
-  if (lengths > 1 || request.get_header_value_count("Transfer-Encoding") > 1) return true;
-  const bool chunked = request.has_header("Transfer-Encoding");
-  if (chunked) {
-    return lengths > 0 || request.get_header_value("Transfer-Encoding") != "chunked";
-  }
-  return lengths == 1 && AnnouncedBytes(request) < 0;
-}
-
-HttpRequest HeadOf(const httplib::Request& request, std::string id) {
-  HttpRequest head;
-  head.method = request.method;
-  head.path = request.path;
-  head.content_type = request.get_header_value("Content-Type");
-  head.authorization = request.get_header_value("Authorization");
-  head.origin = request.get_header_value("Origin");
-  head.host = request.get_header_value("Host");
-  head.address = request.remote_addr;
-  head.id = std::move(id);
-  return head;
-}
-
-class DataSinkAdapter final : public ByteSink {
- public:
-  explicit DataSinkAdapter(httplib::DataSink& sink) : sink_(sink) {}
-  bool Write(std::string_view bytes) override {
-    open_ = open_ && sink_.write(bytes.data(), bytes.size());
-    return open_;
-  }
-  bool open() const { return open_; }
-
- private:
-  httplib::DataSink& sink_;
-  bool open_ = true;
-};
-
-void SetReply(HttpReply reply, const httplib::Request& request, httplib::Response& response) {
-  response.status = reply.status;
-  for (const auto& [name, value] : reply.headers) response.set_header(name, value);
-  if (!reply.stream) {
-    if (reply.status != 204) response.set_content(reply.body, reply.content_type);
-    return;
-  }
-  auto provide = [stream = std::move(reply.stream)](size_t, httplib::DataSink& sink) {
-    DataSinkAdapter adapter(sink);
-    stream(adapter);
-    if (adapter.open()) sink.done();
-    return adapter.open();
-  };
-  if (request.version == "HTTP/1.0") {
-    response.set_content_provider(reply.content_type, std::move(provide));
-  } else {
-    response.set_chunked_content_provider(reply.content_type, std::move(provide));
-  }
-}
-
 }  // namespace
 
 class HttpListener::Server final : public httplib::Server {
@@ -151,6 +85,8 @@ class HttpListener::Server final : public httplib::Server {
   // Gives a thread free, where one only waits for another request of its client.
   void DropIdle();
   void ServeRequest(Connection& connection);
+  // What httplib ends without a word: a request line beyond the limits.
+  void RefuseHead(Connection& connection);
   void Drain(Connection& connection) const;
   // Replies without looking at a body, where there is none or nobody wants it.
   HandlerResponse Route(const httplib::Request& request, httplib::Response& response);
@@ -285,14 +221,34 @@ void HttpListener::Server::ServeRequest(Connection& connection) {
   // Where others wait for a thread, each connection has one request.
   const bool last = threads_->Crowded();
   bool closed = false;
+  bool understood = false;  // the head
   const bool served =
       process_request(connection.stream, last, closed, [&](httplib::Request& request) {
+        understood = true;
         request.progress = ConnectionTag{&connection};
         request.ranges.clear();  // replies are short; parts of them serve attacks only
         connection.unread = AnnouncedBytes(request) != 0;
       });
   connection.served = true;
+  if (!understood) {
+    connection.unread = true;
+    if (!served) RefuseHead(connection);
+  }
   if (!served || last || closed || connection.unread) connection.keep = false;
+}
+
+void HttpListener::Server::RefuseHead(Connection& connection) {
+  const bool slow = connection.stream.over_deadline();
+  if (!slow && !connection.stream.over_bytes()) return;  // the client left
+  HttpRequest head;
+  head.id = handlers_.next_id();
+  const HttpReply reply = handlers_.broken(
+      head, slow ? 408 : 431, slow ? "the head came too slowly" : "the head is too long");
+  const std::string text = absl::StrCat(
+      "HTTP/1.1 ", reply.status, slow ? " Request Timeout" : " Request Header Fields Too Large",
+      "\r\nConnection: close\r\nContent-Type: ", reply.content_type,
+      "\r\nContent-Length: ", reply.body.size(), "\r\n\r\n", reply.body);
+  connection.stream.write(text.data(), text.size());
 }
 
 void HttpListener::Server::Drain(Connection& connection) const {

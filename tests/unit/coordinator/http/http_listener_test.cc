@@ -229,8 +229,12 @@ TEST_F(HttpServerTest, HostileHeads_AreRefused) {
     return status >= 400 && status < 500;
   };
   EXPECT_TRUE(is_4xx("nonsense\r\n\r\n"));
+  RawClient nonsense(server_->port());
+  nonsense.Send("nonsense\r\n\r\n");
+  EXPECT_TRUE(nonsense.ReadToEnd(std::chrono::seconds(5)));  // whatever follows is nothing better
   EXPECT_TRUE(is_4xx("GET /livez HTTP/9.9\r\n\r\n"));
   EXPECT_TRUE(is_4xx("GET /" + std::string(20000, 'a') + " HTTP/1.1\r\n\r\n"));
+  EXPECT_EQ(StatusOf("GET /" + std::string(200000, 'a') + " HTTP/1.1\r\n\r\n"), 431);
   EXPECT_TRUE(is_4xx(get + "X: " + std::string(100000, 'x') + "\r\n\r\n"));
   EXPECT_TRUE(is_4xx(get + Repeat("A: b\r\n", 30000) + "\r\n"));
   EXPECT_TRUE(is_4xx(post + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}"));

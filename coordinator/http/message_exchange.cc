@@ -1,0 +1,77 @@
+#include "coordinator/http/message_exchange.h"
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+
+namespace weft {
+namespace {
+
+class DataSinkAdapter final : public ByteSink {
+ public:
+  explicit DataSinkAdapter(httplib::DataSink& sink) : sink_(sink) {}
+  bool Write(std::string_view bytes) override {
+    open_ = open_ && sink_.write(bytes.data(), bytes.size());
+    return open_;
+  }
+  bool open() const { return open_; }
+
+ private:
+  httplib::DataSink& sink_;
+  bool open_ = true;
+};
+
+}  // namespace
+
+int64_t AnnouncedBytes(const httplib::Request& request) {
+  if (request.has_header("Transfer-Encoding")) return -1;
+  if (!request.has_header("Content-Length")) return 0;
+  int64_t bytes = 0;
+  const std::string text = request.get_header_value("Content-Length");
+  return absl::SimpleAtoi(text, &bytes) && bytes >= 0 ? bytes : -1;
+}
+
+bool HasUnclearLength(const httplib::Request& request) {
+  const size_t lengths = request.get_header_value_count("Content-Length");
+  if (lengths > 1 || request.get_header_value_count("Transfer-Encoding") > 1) return true;
+  const bool chunked = request.has_header("Transfer-Encoding");
+  if (chunked) {
+    return lengths > 0 || request.get_header_value("Transfer-Encoding") != "chunked";
+  }
+  return lengths == 1 && AnnouncedBytes(request) < 0;
+}
+
+HttpRequest HeadOf(const httplib::Request& request, std::string id) {
+  HttpRequest head;
+  head.method = request.method;
+  head.path = request.path;
+  head.content_type = request.get_header_value("Content-Type");
+  head.authorization = request.get_header_value("Authorization");
+  head.origin = request.get_header_value("Origin");
+  head.host = request.get_header_value("Host");
+  head.address = request.remote_addr;
+  head.id = std::move(id);
+  return head;
+}
+
+void SetReply(HttpReply reply, const httplib::Request& request, httplib::Response& response) {
+  response.status = reply.status;
+  for (const auto& [name, value] : reply.headers) response.set_header(name, value);
+  if (!reply.stream) {
+    if (reply.status != 204) response.set_content(reply.body, reply.content_type);
+    return;
+  }
+  auto provide = [stream = std::move(reply.stream)](size_t, httplib::DataSink& sink) {
+    DataSinkAdapter adapter(sink);
+    stream(adapter);
+    if (adapter.open()) sink.done();
+    return adapter.open();
+  };
+  if (request.version == "HTTP/1.0") {
+    response.set_content_provider(reply.content_type, std::move(provide));
+  } else {
+    response.set_chunked_content_provider(reply.content_type, std::move(provide));
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,25 @@
+// Between the messages of cpp-httplib and ours.
+#pragma once
+
+#include <httplib.h>
+
+#include <cstdint>
+#include <string>
+
+#include "coordinator/http/http_message.h"
+
+namespace weft {
+
+// Bytes of a body that a request announces; -1: nobody knows.
+int64_t AnnouncedBytes(const httplib::Request& request);
+
+// Whether a proxy in front might see where the body ends elsewhere than we do.
+bool HasUnclearLength(const httplib::Request& request);
+
+// The request without its body.
+HttpRequest HeadOf(const httplib::Request& request, std::string id);
+
+// What `reply` says; a streamed one is written after this.
+void SetReply(HttpReply reply, const httplib::Request& request, httplib::Response& response);
+
+}  // namespace weft

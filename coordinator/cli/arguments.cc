@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOneDashNames = {"-ub", "-ctk", "-ctv", "-ngl",
+constexpr std::array<std::string_view, 9> kOneDashNames = {"-ub", "-ctk", "-ctv", "-ngl", "-np",
                                                            "-mg", "-ts",  "-sm",  "-ot"};
 
 }  // namespace

@@ -1,0 +1,209 @@
+// weft serve: the model behind an OpenAI-compatible API.
+#include <pthread.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
+#include "common/base/status_macros.h"
+#include "common/gguf/gguf_file.h"
+#include "coordinator/chat/chat_template.h"
+#include "coordinator/cli/commands/commands.h"
+#include "coordinator/cli/local_serving_session.h"
+#include "coordinator/cli/sampler_flags.h"
+#include "coordinator/http/api_keys.h"
+#include "coordinator/http/http_server.h"
+#include "coordinator/http/template_format.h"
+#include "coordinator/serving/inference_loop.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kDefaultContext = 4096;
+// Sequences rarely reach the whole context; where they do, some wait.
+constexpr int64_t kDefaultCacheContexts = 4;
+
+struct ServeFlags {
+  ModelFlags model;
+  SamplerFlags sampler;
+  HttpServerOptions http;
+  ServingOptions serving;
+  std::string key_file;
+  std::string chat_template;  // a file
+  int64_t parallel = 16;
+  int64_t cache_tokens = 0;
+  double drain_seconds = 30;
+};
+
+// Signals that end the server. Blocked in all threads, so that Await gets them.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+  void Await() {
+    int signal = 0;
+    while (sigwait(&signals_, &signal) != 0) {
+    }
+  }
+  // The next one ends the process as it would without us.
+  void Unblock() { pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr); }
+
+ private:
+  sigset_t signals_ = {};
+};
+
+std::string TokenText(const Tokenizer& tokenizer, int32_t token) {
+  return token < 0 ? "" : tokenizer.Piece(token, true);
+}
+
+absl::StatusOr<ChatTemplate> MakeChatTemplate(const ServeFlags& flags, const GgufFile& file,
+                                              const Tokenizer& tokenizer) {
+  ChatTemplateOptions options;
+  options.bos_token = TokenText(tokenizer, tokenizer.bos());
+  options.eos_token = TokenText(tokenizer, tokenizer.eos());
+  if (flags.chat_template.empty()) {
+    ASSIGN_OR_RETURN(options.source, file.metadata().StringOr("tokenizer.chat_template", ""));
+    ASSIGN_OR_RETURN(options.tool_use_source,
+                     file.metadata().StringOr("tokenizer.chat_template.tool_use", ""));
+  } else {
+    ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> text, MappedFile::Open(flags.chat_template));
+    options.source.assign(reinterpret_cast<const char*>(text->bytes().data()),
+                          text->bytes().size());
+  }
+  return ChatTemplate::Create(options);
+}
+
+absl::Status CheckServeFlags(const ServeFlags& flags) {
+  if (flags.parallel < 1 || flags.parallel > 1024) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--parallel: ", flags.parallel, ", want 1 to 1024"));
+  }
+  if (flags.cache_tokens < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cache-tokens: ", flags.cache_tokens, ", want at least 0"));
+  }
+  if (flags.serving.most_waiting < 0 || flags.serving.most_waiting > 100000) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--queue: ", flags.serving.most_waiting, ", want 0 to 100000"));
+  }
+  if (!(flags.drain_seconds >= 0 && flags.drain_seconds <= 86400)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--drain-seconds: ", flags.drain_seconds, ", want 0 to 86400"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SessionNeeds> NeedsOf(const ServeFlags& flags, const GgufFile& file) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, Model::Create(file));
+  ASSIGN_OR_RETURN(const int64_t context, ResolveContext(flags.model.context, kDefaultContext,
+                                                         model->hyperparameters().context_length));
+  SessionNeeds needs;
+  needs.context = context;
+  needs.sequences = flags.parallel;
+  needs.cache_tokens = flags.cache_tokens > 0
+                           ? flags.cache_tokens
+                           : context * std::min(flags.parallel, kDefaultCacheContexts);
+  needs.prepare_all = true;
+  return needs;
+}
+
+absl::Status Serve(ServeFlags& flags, CommandContext& context) {
+  RETURN_IF_ERROR(CheckServeFlags(flags));
+  EndSignals signals;
+  HttpServerOptions http = flags.http;
+  ASSIGN_OR_RETURN(http.sampler, ParseSamplerFlags(flags.sampler, 0));
+  if (!flags.key_file.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> keys, ReadApiKeys(flags.key_file));
+    http.api_keys.insert(http.api_keys.end(), keys.begin(), keys.end());
+  }
+  // Read here too: tokenizer and template stay while sessions come and go.
+  ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file, GgufFile::Open(flags.model.model));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(file->metadata()));
+  RETURN_IF_ERROR(ResolveSamplerTokens(flags.sampler, *tokenizer, http.sampler));
+  ASSIGN_OR_RETURN(ChatTemplate chat_template, MakeChatTemplate(flags, *file, *tokenizer));
+  const TemplateFormat chat(std::move(chat_template), *tokenizer);
+  if (http.model_name.empty()) {
+    http.model_name = std::filesystem::path(flags.model.model).stem().string();
+  }
+  ASSIGN_OR_RETURN(const SessionNeeds needs, NeedsOf(flags, *file));
+
+  ASSIGN_OR_RETURN(const std::unique_ptr<InferenceLoop> loop,
+                   InferenceLoop::Start(
+                       OpenLocalServingSession(flags.model, needs, context.clock, context.logger),
+                       *tokenizer, flags.serving, context.clock, context.logger));
+  LoopEngine engine(*loop);
+  const HttpServer::Parts parts{.engine = &engine, .tokenizer = tokenizer.get(), .chat = &chat};
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server,
+                   HttpServer::Start(http, parts, context.clock, context.logger));
+  context.logger.Info(StdView(absl::StrCat("listening on http://", http.host, ":", server->port(),
+                                           " (health on ", server->health_port(), ")")));
+  signals.Await();
+  signals.Unblock();
+  context.logger.Info("shutting down: what is under way is finished first");
+  server->Drain();
+  const auto drain = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::duration<double>(flags.drain_seconds));
+  if (!loop->Drain(context.clock.Now() + drain)) {
+    context.logger.Warning("some requests were not finished in time");
+  }
+  return absl::OkStatus();
+}
+
+void AddHttpFlags(CLI::App& command, ServeFlags& flags) {
+  HttpServerOptions& http = flags.http;
+  command.add_option("--host", http.host, "address to listen on")->capture_default_str();
+  command.add_option("--port", http.port, "port of the API; 0: any free one")
+      ->capture_default_str();
+  command
+      .add_option("--health-port", http.health_port,
+                  "port of health and metrics; -1: the next one; 0: any free one")
+      ->capture_default_str();
+  command.add_option("--api-key", http.api_keys, "a key that clients must have; may be repeated");
+  command.add_option("--api-key-file", flags.key_file, "a file of such keys, one a line");
+  command.add_option("--cors-origin", http.cors_origins,
+                     "an origin whose pages may use the API; may be repeated");
+  command.add_option("--allowed-host", http.allowed_hosts,
+                     "a name by which clients may call the server; may be repeated");
+  command.add_option("-a,--alias", http.model_name, "the model's name in the API");
+  command.add_option("--chat-template", flags.chat_template,
+                     "a file with a Jinja template to use instead of the model's");
+}
+
+}  // namespace
+
+void AddServeCommand(CLI::App& app, CommandContext& context) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App* command = app.add_subcommand("serve", "an OpenAI-compatible API over HTTP");
+  command->footer("Example: weft serve -m model.gguf --local-workers 2 --port 8080");
+  AddModelFlags(*command, flags->model);
+  AddSamplerFlags(*command, flags->sampler);
+  AddHttpFlags(*command, *flags);
+  command
+      ->add_option("-P,--np,--parallel", flags->parallel, "most sequences at the same time (-np)")
+      ->capture_default_str();
+  command->add_option("--cache-tokens", flags->cache_tokens,
+                      "tokens that the KV cache holds, of all sequences; 0: four contexts");
+  command
+      ->add_option("--queue", flags->serving.most_waiting,
+                   "most requests that wait; others are refused with 429")
+      ->capture_default_str();
+  command
+      ->add_option("--drain-seconds", flags->drain_seconds,
+                   "how long requests may go on after SIGTERM")
+      ->capture_default_str();
+  command->callback(
+      [flags, &context] { context.action = [flags, &context] { return Serve(*flags, context); }; });
+}
+
+}  // namespace weft

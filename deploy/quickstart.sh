@@ -9,6 +9,7 @@ readonly WEFT=build/release/bin/weft
 usage() {
   cat <<'TEXT'
 usage: deploy/quickstart.sh [-p PROMPT] [-n TOKENS]
+       deploy/quickstart.sh --serve [--port PORT]
 
 Installs the Debian packages that the build needs (as root, only those missing), builds weft into
 build/release/bin, and lets the bundled demo model continue a prompt on a coordinator with two local
@@ -16,7 +17,9 @@ workers. Running it again is quick: nothing is installed or compiled twice.
 
   -p PROMPT   text to continue (default: ROMEO:)
   -n TOKENS   how many tokens to generate (default: 64)
-  --serve     leave an HTTP server running; not available yet
+  --serve     serve the demo model on two local workers by an OpenAI-compatible API instead, until
+              Ctrl-C
+  --port P    where the API listens (default: 8080); health and metrics are on the next port
   --help      this text
 
 example: deploy/quickstart.sh -p "To be, or not" -n 100
@@ -33,15 +36,24 @@ step() {
 }
 
 prompt="ROMEO:"
+serve=0
+port=8080
 tokens=64
 while [[ $# -gt 0 ]]; do
   case $1 in
-    -p | -n)
+    -p | -n | --port)
       [[ $# -ge 2 ]] || fail "$1 needs a value; see --help" 2
-      if [[ $1 == -p ]]; then prompt=$2; else tokens=$2; fi
+      case $1 in
+        -p) prompt=$2 ;;
+        -n) tokens=$2 ;;
+        *) port=$2 ;;
+      esac
       shift 2
       ;;
-    --serve) fail "--serve: this version of weft has no HTTP server; leave the flag out to run one prompt" 2 ;;
+    --serve)
+      serve=1
+      shift
+      ;;
     -h | --help)
       usage
       exit 0
@@ -67,5 +79,9 @@ step "build"
 cmake --build --preset release --target weft weft-worker >&2 || fail "the build failed"
 
 [[ -r $MODEL ]] || fail "the demo model $MODEL is missing from this checkout"
+if ((serve)); then
+  step "serve: $WEFT serve -m $MODEL --local-workers 2 --port $port"
+  exec "$WEFT" serve -m "$MODEL" --local-workers 2 --port "$port"
+fi
 step "run: $WEFT run -m $MODEL --local-workers 2 -p '$prompt' -n $tokens"
 exec "$WEFT" run -m "$MODEL" --local-workers 2 -p "$prompt" -n "$tokens"

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""weft serve with two local workers, by plain HTTP: answers, streams, health, a worker that is lost, the end.
+
+usage: serve_cli_test.py [unittest arguments]
+"""
+import concurrent.futures
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE_DIR", "."))
+WEFT = os.environ.get("WEFT_BIN_DIR", "build/release/bin") + "/weft"
+MODEL = str(SOURCE / "models" / "shakespeare-q8_0.gguf")
+READY = re.compile(r"listening on http://\S+:(\d+) \(health on (\d+)\)")
+START_S = 120
+
+
+def await_value(ask, seconds):
+    """The first value of ask() that is not false."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = ask()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"nothing after {seconds} s"
+        time.sleep(0.02)
+
+
+class Server:
+    """weft serve on any free ports."""
+
+    def __init__(self, *arguments):
+        self.log = tempfile.NamedTemporaryFile("r", prefix="weft-serve-", suffix=".log")
+        with open(self.log.name, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen([WEFT, "serve", "-m", MODEL, "--port", "0", "-t", "2", *arguments],
+                                            stdout=subprocess.DEVNULL, stderr=log)
+        found = await_value(lambda: READY.search(self.text()) or self.ended(), START_S)
+        self.port, self.health_port = int(found.group(1)), int(found.group(2))
+
+    def ended(self):
+        assert self.process.poll() is None, f"weft serve ended with {self.process.returncode}: {self.text()}"
+
+    def text(self):
+        with open(self.log.name, encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    def workers(self):
+        """Processes that it started."""
+        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False)
+        return [int(pid) for pid in listed.stdout.split()]
+
+    def ask(self, path, body=None, port=None):
+        """Status and text of a reply."""
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=120)
+        try:
+            if body is None:
+                connection.request("GET", path)
+            else:
+                connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+            reply = connection.getresponse()
+            return reply.status, reply.read().decode()
+        finally:
+            connection.close()
+
+    def complete(self, prompt, count, **fields):
+        status, text = self.ask("/v1/completions", {"prompt": prompt, "max_tokens": count, "temperature": 0, **fields})
+        assert status == 200, text
+        return json.loads(text)["choices"][0]["text"]
+
+    def is_ready(self):
+        return self.ask("/readyz", port=self.health_port)[0] == 200
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(60)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait(20)
+            self.log.close()
+
+
+def run_alone(prompt, count):
+    """What `weft run` says."""
+    result = subprocess.run([WEFT, "run", "-m", MODEL, "-p", prompt, "-n", str(count), "--temp", "0", "-t", "2"],
+                            capture_output=True, text=True, timeout=120, check=True)
+    return result.stdout[:-1]
+
+
+PROMPTS = ["ROMEO:", "JULIET:\n", "First Citizen:\nBefore we", "To be, or not", "KING RICHARD III:\n", "A"]
+
+
+class Serve(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--local-workers", "2", "--seed", "1")
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.stop() == 0, "SIGTERM is no failure"
+
+    def test_many_at_once_get_what_each_gets_alone(self):
+        with concurrent.futures.ThreadPoolExecutor(len(PROMPTS)) as pool:
+            answers = list(pool.map(lambda prompt: self.server.complete(prompt, 40), PROMPTS))
+        self.assertEqual(answers, [run_alone(prompt, 40) for prompt in PROMPTS])
+
+    def test_stream(self):
+        status, text = self.server.ask("/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "Speak."}], "max_tokens": 12, "stream": True,
+            "stream_options": {"include_usage": True}})
+        self.assertEqual(status, 200, text)
+        events = [line[len("data: "):] for line in text.splitlines() if line.startswith("data: ")]
+        self.assertEqual(events[-1], "[DONE]")
+        chunks = [json.loads(event) for event in events[:-1]]
+        self.assertEqual(chunks[-1]["usage"]["completion_tokens"], 12)
+        self.assertEqual([c["choices"][0]["finish_reason"] for c in chunks if c["choices"]][-1], "length")
+
+    def test_refusals_name_the_field(self):
+        for body, field in (({"prompt": "a", "max_tokens": "many"}, "max_tokens"), ({"max_tokens": 1}, "prompt"),
+                            ({"prompt": "a", "temperature": -1}, "temperature")):
+            status, text = self.server.ask("/v1/completions", body)
+            self.assertEqual(status, 400, text)
+            self.assertEqual(json.loads(text)["error"]["param"], field)
+        self.assertEqual(self.server.ask("/v1/nothing")[0], 404)
+
+    def test_health_and_metrics(self):
+        for path in ("/livez", "/readyz", "/healthz"):
+            self.assertEqual(self.server.ask(path, port=self.server.health_port)[0], 200)
+        self.server.complete("ROMEO:", 4)
+        status, text = self.server.ask("/metrics", port=self.server.health_port)
+        self.assertEqual(status, 200)
+        self.assertRegex(text, r"(?m)^weft_ready 1$")
+
+
+class LostWorker(unittest.TestCase):
+    def test_a_worker_that_is_killed_loses_no_request(self):
+        server = Server("--local-workers", "2")
+        want = [run_alone(prompt, 150) for prompt in PROMPTS]
+        with concurrent.futures.ThreadPoolExecutor(len(PROMPTS)) as pool:
+            answers = [pool.submit(server.complete, prompt, 150) for prompt in PROMPTS]
+            await_value(lambda: json.loads(server.ask("/healthz", port=server.health_port)[1])["steps"] > 20, 60)
+            os.kill(server.workers()[0], signal.SIGKILL)
+            self.assertEqual([answer.result() for answer in answers], want)
+        await_value(server.is_ready, 30)
+        self.assertIn("requests go on", server.text())
+        self.assertEqual(server.stop(), 0)
+
+    def test_a_worker_that_is_stopped_is_not_ready(self):
+        server = Server("--local-workers", "2")
+        stopped = server.workers()[0]
+        began = time.monotonic()
+        os.kill(stopped, signal.SIGSTOP)
+        # Local workers are started anew, so that it may be ready again soon after.
+        await_value(lambda: "the session is lost" in server.text(), 30)
+        self.assertLess(time.monotonic() - began, 10)
+        await_value(server.is_ready, 60)
+        self.assertEqual(server.complete("ROMEO:", 10), run_alone("ROMEO:", 10))
+        self.assertEqual(server.stop(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

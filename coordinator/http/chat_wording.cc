@@ -103,6 +103,7 @@ std::vector<Json> ChatWording::Piece(int64_t choice, GenerationPiece piece) {
   }
   if (!form_.stream) return {};
   std::vector<Json> chunks;
+  chunks.reserve(deltas.size() + 1);
   for (Json& delta : deltas) {
     chunks.push_back(
         ChunkOf(choice, std::move(delta), std::exchange(log_probabilities, nullptr), nullptr));
@@ -117,6 +118,7 @@ std::vector<Json> ChatWording::End(int64_t choice, const GenerationSummary& summ
   taken.finish_reason = reason == "stop" && !taken.calls.empty() ? "tool_calls" : reason;
   if (!form_.stream) return {};
   std::vector<Json> chunks;
+  chunks.reserve(deltas.size() + 1);
   for (Json& delta : deltas) {
     chunks.push_back(ChunkOf(choice, std::move(delta), nullptr, nullptr));
   }

@@ -18,8 +18,8 @@ namespace {
 class CompletionWording final : public ReplyWording {
  public:
   // `echoes`: what stands before the continuations of each prompt; empty where nothing does.
-  CompletionWording(const ServedModel& model, std::vector<std::string> echoes, int64_t choices,
-                    const ReplyForm& form, bool log_probabilities)
+  CompletionWording(const ServedModel& model, const std::vector<std::string>& echoes,
+                    int64_t choices, const ReplyForm& form, bool log_probabilities)
       : tokenizer_(*model.tokenizer),
         model_name_(model.name),
         id_(model.ids->NextName("cmpl-")),
@@ -27,7 +27,7 @@ class CompletionWording final : public ReplyWording {
         choices_per_prompt_(choices),
         form_(form),
         wants_log_probabilities_(log_probabilities) {
-    for (std::string& echo : echoes) {
+    for (const std::string& echo : echoes) {
       for (int64_t i = 0; i < choices; ++i) choices_.emplace_back().text = echo;
     }
   }
@@ -147,8 +147,8 @@ absl::StatusOr<CompletionJob> PrepareCompletion(const ServedModel& model, const 
     echoes.push_back(completion.echo ? EchoOf(model, prompt) : "");
   }
   job.form = {fields.stream, fields.include_usage};
-  job.wording = std::make_unique<CompletionWording>(model, std::move(echoes), fields.choices,
-                                                    job.form, fields.log_probabilities >= 0);
+  job.wording = std::make_unique<CompletionWording>(model, echoes, fields.choices, job.form,
+                                                    fields.log_probabilities >= 0);
   return job;
 }
 

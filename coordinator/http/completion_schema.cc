@@ -68,7 +68,7 @@ absl::StatusOr<CompletionRequest> ReadCompletionRequest(std::string_view body,
       request.generation,
       ReadGenerationFields(root, defaults, {"prompt", "echo", "logprobs", "suffix", "best_of"}));
   const std::optional<JsonValue> suffix = root.Find("suffix");
-  if (suffix && suffix->json() != "") {
+  if (suffix && !(suffix->is_string() && suffix->json().get_ref<const std::string&>().empty())) {
     return absl::UnimplementedError("suffix: this server only continues prompts");
   }
   const std::optional<JsonValue> best_of = root.Find("best_of");

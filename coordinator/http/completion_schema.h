@@ -20,6 +20,7 @@ inline constexpr int64_t kMostPromptTokens = int64_t{1} << 20;
 using PromptInput = std::variant<std::string, std::vector<int32_t>>;
 
 // POST /v1/completions
+// NOLINTNEXTLINE(bugprone-exception-escape): the library says that moving JSON does not throw.
 struct CompletionRequest {
   GenerationFields generation;
   std::vector<PromptInput> prompts;

@@ -24,6 +24,7 @@ inline constexpr size_t kLongestGrammar = size_t{1} << 20;
 
 enum class OutputFormat : uint8_t { kText, kJsonObject, kJsonSchema, kGrammar };
 
+// NOLINTNEXTLINE(bugprone-exception-escape): the library says that moving JSON does not throw.
 struct GenerationFields {
   std::string model;       // empty: whichever there is
   SamplerOptions sampler;  // without a seed

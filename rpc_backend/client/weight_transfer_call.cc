@@ -99,6 +99,9 @@ absl::StatusOr<TransferOutcome> WeightTransferCall::Run(int32_t peer, int64_t nu
     if (!taken.ok() && cut_ && taker_.lost().ok()) return taker_.Explain(outcome.giver);
   }
   RETURN_IF_ERROR(taken);
+  // It was stopped since the other side is done, and that one says why in what failed.
+  const bool cancelled_by_caller = cancel_ != nullptr && cancel_->load();
+  if (absl::IsCancelled(outcome.giver) && !cancelled_by_caller) outcome.giver = absl::OkStatus();
   ASSIGN_OR_RETURN(outcome.failed, FailuresOf(reply, weights));
   return outcome;
 }

@@ -61,6 +61,7 @@ class FakeWorker final : public proto::Worker::Service {
   std::map<int32_t, int64_t> here;        // bytes of weights that an earlier load left
   std::map<int32_t, std::string> stored;  // contents that it gives to other workers, right or wrong
   int damaged_pieces = 0;                 // so many that come next it takes for damaged
+  int given_up_takes = 0;                 // so many that come next it ends before anything came
 
   // --- what it saw ---
 

@@ -135,12 +135,14 @@ grpc::Status FakeWorker::TakeWeights(grpc::ServerContext* context,
     std::map<int32_t, std::string> failures;
     proto::TakeWeightsReply reply;
     const absl::Status status =
-        ReceiveWeightPieces(*plane->port, transfer, spans, [&](WeightPiece piece) {
-          TakePiece(request->weights(static_cast<int>(piece.weight)), piece,
-                    request->with_digests(), failures);
-          reply.set_bytes_done(reply.bytes_done() + piece.bytes);
-          writer->Write(reply);
-        });
+        given_up_takes-- > 0
+            ? absl::UnavailableError("the giver is lost")
+            : ReceiveWeightPieces(*plane->port, transfer, spans, [&](WeightPiece piece) {
+                TakePiece(request->weights(static_cast<int>(piece.weight)), piece,
+                          request->with_digests(), failures);
+                reply.set_bytes_done(reply.bytes_done() + piece.bytes);
+                writer->Write(reply);
+              });
     reply.set_finished(true);
     for (int i = 0; i < request->weights_size(); ++i) {
       const int32_t id = request->weights(i).weight();

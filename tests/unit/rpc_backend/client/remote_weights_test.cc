@@ -265,6 +265,21 @@ TEST_F(RemoteWeightsTest, Take_ReplyMakesNoSense_Refused) {
   }
 }
 
+// The sending side is stopped in the midst then: that is no error of its own.
+TEST_F(RemoteWeightsTest, Take_GivesUp_ItsReasonCounts) {
+  fake_.given_up_takes = 1;
+  ASSERT_OK_AND_ASSIGN(const RemoteWeights loaded, Load());
+  EXPECT_THAT(loaded.remarks,
+              testing::Contains(HasSubstr("the giver is lost; they are sent again")));
+  FakeWorker never;
+  never.given_up_takes = 100;
+  Connect(never);
+  EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kDataLoss,
+                               AllOf(HasSubstr("worker w0 ("), HasSubstr("the giver is lost"))));
+  link_.reset();
+  workers_.clear();
+}
+
 TEST_F(RemoteWeightsTest, Load_PartIsThere_OnlyTheRestIsSent) {
   fake_.here[7] = 2 << 20;
   ASSERT_OK_AND_ASSIGN(const RemoteWeights loaded, Load());

@@ -228,11 +228,13 @@ absl::Status WeightCache::Commit(std::shared_ptr<Writer> writer) {
   }
   const Sha256Digest content = ContentDigest(writer->key_.bytes, table);
   const std::string path = PathOf(content, kCacheEntrySuffix);
+  // First: an entry that no request leads to, left by a process that ended here, would be sent and
+  // written again. A request that leads to no entry yet still has the part under its own name.
+  RETURN_IF_ERROR(WriteAlias(writer->key_.request, content));
   if (rename(writer->path_.c_str(), path.c_str()) != 0) {
     return CacheFileError("rename", writer->path_);
   }
   close(std::exchange(writer->descriptor_, -1));
-  RETURN_IF_ERROR(WriteAlias(writer->key_.request, content));
   EnforceQuota(path);
   return absl::OkStatus();
 }

@@ -96,7 +96,7 @@ class MessagePort {
 
   // Takes back the memory of a payload that was received, for later messages. Worth while for large
   // ones; never needed.
-  virtual void Recycle(Payload /*payload*/) {}
+  virtual void Recycle(Payload&& /*payload*/) {}
 
   // Lets the messages move on without waiting: to be called between chunks of work. Cheap when
   // another thread is inside the port.

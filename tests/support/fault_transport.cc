@@ -39,7 +39,7 @@ class FaultPort final : public MessagePort {
     if (message.ok() && message->header.kind == planted_fault()->kind) Count();
     return message;
   }
-  void Recycle(Payload payload) override { inner_->Recycle(std::move(payload)); }
+  void Recycle(Payload&& payload) override { inner_->Recycle(std::move(payload)); }
   void Progress() override { inner_->Progress(); }
   void Wake() override { inner_->Wake(); }
   void Abort(absl::Status reason) override { inner_->Abort(std::move(reason)); }

@@ -49,7 +49,7 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
                     absl::Span<const absl::Span<const uint8_t>> parts) override;
   absl::StatusOr<Message> Receive(const MessageFilter& filter, Clock::TimePoint deadline,
                                   const std::atomic<bool>* stop) override;
-  void Recycle(Payload payload) override { pool_.Give(std::move(payload)); }
+  void Recycle(Payload&& payload) override { pool_.Give(std::move(payload)); }
   void Progress() override;
   void Wake() override;
   void Abort(absl::Status reason) override;

@@ -11,7 +11,7 @@ constexpr size_t kZipfCount = 100;  // m of the paper
 }  // namespace
 
 size_t CountOfMirostat1(float mu, absl::Span<const Candidate> candidates) {
-  const std::vector<double> weights = SoftmaxWeights(candidates);
+  const std::vector<double> weights = SoftmaxOf(candidates).weights;
   double products = 0, squares = 0;
   for (size_t i = 0; i + 1 < std::min(kZipfCount, weights.size()); ++i) {
     if (weights[i + 1] <= 0) break;
@@ -31,9 +31,7 @@ size_t CountOfMirostat1(float mu, absl::Span<const Candidate> candidates) {
 }
 
 size_t CountOfMirostat2(float mu, absl::Span<const Candidate> candidates) {
-  const std::vector<double> weights = SoftmaxWeights(candidates);
-  double total = 0;
-  for (const double weight : weights) total += weight;
+  const auto [weights, total] = SoftmaxOf(candidates);
   size_t keep = 1;
   while (keep < weights.size() && weights[keep] > 0 && -std::log2(weights[keep] / total) <= mu) {
     ++keep;

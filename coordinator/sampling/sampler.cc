@@ -139,9 +139,7 @@ std::optional<Candidate> Sampler::ChooseByMirostat(CandidateList& list, double u
   candidates.resize(options_.mirostat == Mirostat::kVersion1 ? CountOfMirostat1(mu, candidates)
                                                              : CountOfMirostat2(mu, candidates));
   const size_t chosen = DrawFromSoftmax(candidates, uniform);
-  const std::vector<double> weights = SoftmaxWeights(candidates);
-  double total = 0;
-  for (const double weight : weights) total += weight;
+  const auto [weights, total] = SoftmaxOf(candidates);
   const double surprise = -std::log2(weights[chosen] / total);
   mu -= static_cast<float>(options_.mirostat_eta * (surprise - options_.mirostat_tau));
   return candidates[chosen];

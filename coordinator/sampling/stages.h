@@ -53,8 +53,13 @@ float DynamicTemperature(float temperature, float range, float exponent,
 // Index of the first candidate at which the cumulative softmax reaches `uniform` in [0, 1).
 size_t DrawFromSoftmax(absl::Span<const Candidate> candidates, double uniform);
 
-// exp(logit - maximum), in order; 0 for -infinity.
-std::vector<double> SoftmaxWeights(absl::Span<const Candidate> candidates);
+struct Softmax {
+  std::vector<double> weights;  // exp(logit - maximum), in order; 0 for -infinity
+  double total = 0;             // their sum
+};
+Softmax SoftmaxOf(absl::Span<const Candidate> candidates);
+// Of the distribution, in nats.
+double EntropyOf(const Softmax& softmax);
 
 // --- Mirostat: candidates in order ---
 

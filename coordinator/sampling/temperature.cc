@@ -7,15 +7,24 @@
 
 namespace weft {
 
-std::vector<double> SoftmaxWeights(absl::Span<const Candidate> candidates) {
+Softmax SoftmaxOf(absl::Span<const Candidate> candidates) {
   float maximum = -std::numeric_limits<float>::infinity();
   for (const Candidate& c : candidates) maximum = std::max(maximum, c.logit);
-  std::vector<double> weights;
-  weights.reserve(candidates.size());
+  Softmax softmax;
+  softmax.weights.reserve(candidates.size());
   for (const Candidate& c : candidates) {
-    weights.push_back(std::isinf(c.logit) ? 0 : std::exp(double{c.logit} - maximum));
+    softmax.weights.push_back(std::isinf(c.logit) ? 0 : std::exp(double{c.logit} - maximum));
+    softmax.total += softmax.weights.back();
   }
-  return weights;
+  return softmax;
+}
+
+double EntropyOf(const Softmax& softmax) {
+  double entropy = 0;
+  for (const double weight : softmax.weights) {
+    if (weight > 0) entropy -= weight / softmax.total * std::log(weight / softmax.total);
+  }
+  return entropy;
 }
 
 void ApplyTemperature(float temperature, std::vector<Candidate>& candidates) {
@@ -25,13 +34,7 @@ void ApplyTemperature(float temperature, std::vector<Candidate>& candidates) {
 float DynamicTemperature(float temperature, float range, float exponent,
                          absl::Span<const Candidate> candidates) {
   if (range <= 0 || candidates.size() < 2) return temperature;
-  const std::vector<double> weights = SoftmaxWeights(candidates);
-  double total = 0;
-  for (const double weight : weights) total += weight;
-  double entropy = 0;
-  for (const double weight : weights) {
-    if (weight > 0) entropy -= weight / total * std::log(weight / total);
-  }
+  const double entropy = EntropyOf(SoftmaxOf(candidates));
   const double share =
       std::clamp(entropy / std::log(static_cast<double>(candidates.size())), 0.0, 1.0);
   const double low = std::max(0.0, double{temperature} - range);
@@ -40,9 +43,7 @@ float DynamicTemperature(float temperature, float range, float exponent,
 }
 
 size_t DrawFromSoftmax(absl::Span<const Candidate> candidates, double uniform) {
-  const std::vector<double> weights = SoftmaxWeights(candidates);
-  double total = 0;
-  for (const double weight : weights) total += weight;
+  const auto [weights, total] = SoftmaxOf(candidates);
   double sum = 0;
   size_t last = 0;  // the last one that can be drawn at all, for a uniform that rounds to the total
   for (size_t i = 0; i < candidates.size(); ++i) {

@@ -8,9 +8,7 @@ namespace weft {
 
 void KeepTopP(float p, size_t min_keep, std::vector<Candidate>& candidates) {
   if (p >= 1 || candidates.empty()) return;
-  const std::vector<double> weights = SoftmaxWeights(candidates);
-  double total = 0;
-  for (const double weight : weights) total += weight;
+  const auto [weights, total] = SoftmaxOf(candidates);
   double sum = 0;
   for (size_t i = 0; i < candidates.size(); ++i) {
     sum += weights[i];

@@ -17,16 +17,11 @@ struct Typicality {
 
 void KeepTypical(float p, size_t min_keep, std::vector<Candidate>& candidates) {
   if (p >= 1 || candidates.empty()) return;
-  const std::vector<double> weights = SoftmaxWeights(candidates);
-  double total = 0;
-  for (const double weight : weights) total += weight;
-  double entropy = 0;
-  for (const double weight : weights) {
-    if (weight > 0) entropy -= weight / total * std::log(weight / total);
-  }
+  const Softmax softmax = SoftmaxOf(candidates);
+  const double entropy = EntropyOf(softmax);
   std::vector<Typicality> order;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    const double share = weights[i] / total;
+    const double share = softmax.weights[i] / softmax.total;
     const double distance =
         share > 0 ? std::abs(-std::log(share) - entropy) : std::numeric_limits<double>::infinity();
     order.push_back({distance, share, i});

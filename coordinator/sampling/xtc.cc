@@ -4,9 +4,7 @@ namespace weft {
 
 void ExcludeTopChoices(float threshold, size_t min_keep, std::vector<Candidate>& candidates) {
   if (threshold > 0.5f || candidates.size() < 2) return;
-  const std::vector<double> weights = SoftmaxWeights(candidates);
-  double total = 0;
-  for (const double weight : weights) total += weight;
+  const auto [weights, total] = SoftmaxOf(candidates);
   size_t above = 0;
   while (above < candidates.size() && weights[above] > 0 && weights[above] >= threshold * total) {
     ++above;

@@ -51,17 +51,21 @@ CallScan::Result CallScan::Limit(std::string_view text, Result result) const {
   return {State::kTooLong, cut, cut, 0};
 }
 
+bool CallScan::InString(char c) {
+  if (in_string_) {
+    in_string_ = escaped_ || c != '"';
+    escaped_ = !escaped_ && c == '\\';
+    return true;
+  }
+  in_string_ = c == '"';
+  return false;
+}
+
 CallScan::Result CallScan::UntilMarkerOutsideStrings(std::string_view text,
                                                      std::string_view closer) {
   for (; scanned_ < text.size(); ++scanned_) {
     const char c = text[scanned_];
-    if (in_string_) {
-      in_string_ = escaped_ || c != '"';
-      escaped_ = !escaped_ && c == '\\';
-      continue;
-    }
-    in_string_ = c == '"';
-    if (c != closer[0]) continue;
+    if (InString(c) || c != closer[0]) continue;
     const std::string_view here = text.substr(scanned_, closer.size());
     if (here == closer) return Limit(text, {State::kClosed, scanned_, scanned_ + closer.size(), 0});
     if (closer.starts_with(here)) break;  // the rest of it may come
@@ -82,12 +86,7 @@ CallScan::Result CallScan::UntilMarker(std::string_view text,
 CallScan::Result CallScan::UntilObjectEnd(std::string_view text) {
   for (; scanned_ < text.size(); ++scanned_) {
     const char c = text[scanned_];
-    if (in_string_) {
-      in_string_ = escaped_ || c != '"';
-      escaped_ = !escaped_ && c == '\\';
-      continue;
-    }
-    in_string_ = c == '"';
+    if (InString(c)) continue;
     if (c == '{' || c == '[') ++depth_;
     if (c == '}' || c == ']') --depth_;
     if (depth_ == 0) return Limit(text, {State::kClosed, scanned_ + 1, scanned_ + 1, 0});

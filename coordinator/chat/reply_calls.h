@@ -52,6 +52,8 @@ class CallScan {
 
  private:
   Result Limit(std::string_view text, Result result) const;
+  // Takes the next character; whether it is inside the quotes of JSON, or ends them.
+  bool InString(char c);
 
   size_t scanned_ = 0;
   int64_t depth_ = 0;

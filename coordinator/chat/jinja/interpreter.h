@@ -49,6 +49,8 @@ class Interpreter {
   // --- statements (statement_executor.cc)
   FlowResult Execute(const Block& block);
   FlowResult Execute(const Statement& statement);
+  // What the body writes goes to `text`, if it comes to its end.
+  FlowResult CaptureBody(const Block& body, Value& text);
   FlowResult ExecuteNode(const PlainText& node);
   FlowResult ExecuteNode(const Print& node);
   FlowResult ExecuteNode(const If& node);

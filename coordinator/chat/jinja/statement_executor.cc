@@ -179,15 +179,18 @@ Interpreter::FlowResult Interpreter::ExecuteNode(const Set& node) {
   return Flow::kNormal;
 }
 
+Interpreter::FlowResult Interpreter::CaptureBody(const Block& body, Value& text) {
+  Capture capture(*this);
+  InnerScope scope(*this);
+  ASSIGN_OR_RETURN(const Flow flow, Execute(body));
+  if (flow == Flow::kNormal) text = runtime_.String(capture.Take());
+  return flow;
+}
+
 Interpreter::FlowResult Interpreter::ExecuteNode(const SetBlock& node) {
   Value value;
-  {
-    Capture capture(*this);
-    InnerScope scope(*this);
-    ASSIGN_OR_RETURN(const Flow flow, Execute(node.body));
-    if (flow != Flow::kNormal) return flow;
-    value = runtime_.String(capture.Take());
-  }
+  ASSIGN_OR_RETURN(const Flow flow, CaptureBody(node.body, value));
+  if (flow != Flow::kNormal) return flow;
   if (node.filter != nullptr) {
     ASSIGN_OR_RETURN(value, EvaluateFilterChain(*node.filter, std::move(value)));
   }
@@ -197,13 +200,8 @@ Interpreter::FlowResult Interpreter::ExecuteNode(const SetBlock& node) {
 
 Interpreter::FlowResult Interpreter::ExecuteNode(const FilterBlock& node) {
   Value value;
-  {
-    Capture capture(*this);
-    InnerScope scope(*this);
-    ASSIGN_OR_RETURN(const Flow flow, Execute(node.body));
-    if (flow != Flow::kNormal) return flow;
-    value = runtime_.String(capture.Take());
-  }
+  ASSIGN_OR_RETURN(const Flow flow, CaptureBody(node.body, value));
+  if (flow != Flow::kNormal) return flow;
   ASSIGN_OR_RETURN(value, EvaluateFilterChain(*node.filter, std::move(value)));
   RETURN_IF_ERROR(Emit(ToText(runtime_, value)));
   return Flow::kNormal;

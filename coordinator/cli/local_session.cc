@@ -153,7 +153,9 @@ absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlag
   session->request_.placement.key_type = options.key_type;
   session->request_.placement.value_type = options.value_type;
   options.sequences = needs.sequences;
-  options.cache_tokens = needs.cache_tokens;
+  options.cache_tokens = needs.cache_tokens > 0
+                             ? needs.cache_tokens
+                             : options.context * std::min(needs.sequences, needs.cache_contexts);
   options.prepare_all = needs.prepare_all;
   options.reserve_outputs = needs.all_outputs ? options.ubatch : needs.sequences;
   if (needs.sampler != nullptr) {

@@ -50,6 +50,8 @@ struct SessionNeeds {
   int64_t context = 4096;    // where the flags do not say
   int64_t sequences = 1;     // at the same time
   int64_t cache_tokens = 0;  // as RunnerOptions
+  // Where that is 0: room for so many whole contexts, but no more than there are sequences.
+  int64_t cache_contexts = 0;
   bool all_outputs = false;  // logits of all tokens of a step; else of each sequence's last
   bool prepare_all = false;  // as RunnerOptions
   const SamplerOptions* sampler = nullptr;  // steps may return the candidates that it needs

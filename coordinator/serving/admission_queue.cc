@@ -37,15 +37,14 @@ std::vector<std::unique_ptr<Sequence>> AdmissionQueue::TakeIf(
   std::vector<std::unique_ptr<Sequence>> taken;
   for (auto turn = turns_.begin(); turn != turns_.end();) {
     Line& line = lines_.find(*turn)->second;
-    Line rest;
     for (std::unique_ptr<Sequence>& sequence : line) {
-      (wanted(*sequence) ? taken.emplace_back() : rest.emplace_back()) = std::move(sequence);
+      if (wanted(*sequence)) taken.push_back(std::move(sequence));
     }
-    if (rest.empty()) {
+    std::erase(line, nullptr);
+    if (line.empty()) {
       lines_.erase(*turn);
       turn = turns_.erase(turn);
     } else {
-      line = std::move(rest);
       ++turn;
     }
   }

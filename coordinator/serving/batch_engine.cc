@@ -49,11 +49,9 @@ bool BatchEngine::Fits(const Sequence& sequence) const {
 void BatchEngine::Admit(std::unique_ptr<Sequence> sequence) {
   sequence->slot = free_slots_.back();
   free_slots_.pop_back();
-  const bool first_time = sequence->summary().queue_seconds == 0;
   const int64_t reused =
       reuse_prefixes_ ? runner_.Adopt(sequence->slot, sequence->tokens()) : int64_t{0};
-  sequence->Admitted(reused);
-  if (first_time) {
+  if (sequence->Admitted(reused)) {
     counters_.prompt_tokens += sequence->summary().prompt_tokens;
     counters_.reused_tokens += reused;
     counters_.queue.Add(sequence->summary().queue_seconds);
@@ -74,24 +72,17 @@ std::unique_ptr<Sequence> BatchEngine::Remove(Sequence& sequence) {
 }
 
 void BatchEngine::End(Sequence& sequence, const absl::Status& status) {
-  (status.ok()                 ? counters_.finished
-   : absl::IsCancelled(status) ? counters_.cancelled
-                               : counters_.failed)++;
+  counters_.CountEnd(status);
   Remove(sequence)->Finish(status);
 }
 
 void BatchEngine::EndUnwanted() {
   const Clock::TimePoint now = clock_.Now();
-  const std::vector<Sequence*> all = [&] {
-    std::vector<Sequence*> pointers;
-    pointers.reserve(active_.size());
-    for (const auto& sequence : active_) pointers.push_back(sequence.get());
-    return pointers;
-  }();
-  for (Sequence* sequence : all) {
-    if (sequence->in_flight > 0) continue;
-    const absl::Status unwanted = sequence->Unwanted(now);
-    if (!unwanted.ok()) End(*sequence, unwanted);
+  for (size_t i = active_.size(); i-- > 0;) {  // End takes it out
+    Sequence& sequence = *active_[i];
+    if (sequence.in_flight > 0) continue;
+    const absl::Status unwanted = sequence.Unwanted(now);
+    if (!unwanted.ok()) End(sequence, unwanted);
   }
 }
 
@@ -141,14 +132,18 @@ absl::Status BatchEngine::LaunchSteps() {
   return absl::OkStatus();
 }
 
+bool BatchEngine::NeedsAllLogits(const Sequence& sequence) const {
+  const RunnerOptions& options = runner_.options();
+  return options.candidates == 0 ||
+         static_cast<int64_t>(sequence.ChangedIds().size()) > options.changed;
+}
+
 BatchChoice BatchEngine::Choose() {
   std::vector<BatchCandidate> candidates;
   candidates.reserve(active_.size());
-  const auto most_changed = static_cast<size_t>(runner_.options().changed);
   for (const auto& sequence : active_) {
     const int64_t remaining = sequence->cancelled() ? 0 : sequence->remaining();
-    const bool logits = sequence->wants_logits || runner_.options().candidates == 0 ||
-                        (remaining == 1 && sequence->ChangedIds().size() > most_changed);
+    const bool logits = sequence->wants_logits || (remaining == 1 && NeedsAllLogits(*sequence));
     candidates.push_back({remaining, logits, RoomInPages(sequence->computed)});
   }
   const BatchLimits limits = {runner_.options().ubatch, runner_.pages().free_pages(), kPageTokens,
@@ -159,14 +154,13 @@ BatchChoice BatchEngine::Choose() {
 BatchEngine::Step BatchEngine::MakeStep(const BatchChoice& choice) const {
   Step step;
   step.logits = choice.logits;
-  const auto most_changed = static_cast<size_t>(runner_.options().changed);
   for (const BatchShare& chosen : choice.shares) {
     Sequence& sequence = *active_[chosen.candidate];
     Share share = {&sequence, sequence.computed, chosen.tokens,
                    chosen.tokens == sequence.remaining()};
-    // The end of a prompt that needs all logits waits for a step that returns them.
-    if (share.output && !step.logits &&
-        (runner_.options().candidates == 0 || sequence.ChangedIds().size() > most_changed)) {
+    // The end of a prompt that needs all logits waits for a step that returns them. Of those with
+    // one token to go FormBatch knows.
+    if (share.output && share.tokens > 1 && !step.logits && NeedsAllLogits(sequence)) {
       share.output = false;
       --share.tokens;
     }

@@ -67,6 +67,8 @@ class BatchEngine {
   };
 
   absl::Status LaunchSteps();
+  // Candidates are too few for what its sampler changes, or there are none.
+  bool NeedsAllLogits(const Sequence& sequence) const;
   BatchChoice Choose();
   Step MakeStep(const BatchChoice& choice) const;
   absl::Status Launch(Step step);

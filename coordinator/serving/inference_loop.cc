@@ -129,11 +129,14 @@ void InferenceLoop::EndUnwanted() {
   }
   std::erase(resumed_, nullptr);
   for (const std::unique_ptr<Sequence>& sequence : ended) {
-    const absl::Status status = sequence->Unwanted(now);
-    ++(absl::IsCancelled(status) ? counters_.cancelled : counters_.failed);
-    sequence->Finish(status);
+    End(*sequence, sequence->Unwanted(now));
   }
   if (engine_ != nullptr) engine_->EndUnwanted();
+}
+
+void InferenceLoop::End(Sequence& sequence, const absl::Status& status) {
+  counters_.CountEnd(status);
+  sequence.Finish(status);
 }
 
 void InferenceLoop::Admit() {
@@ -148,8 +151,7 @@ void InferenceLoop::Admit() {
     } else {
       // It filled the cache all by itself.
       sequence->EndForLackOfRoom();
-      ++counters_.finished;
-      sequence->Finish(absl::OkStatus());
+      End(*sequence, absl::OkStatus());
     }
   }
   const auto fits = [this](const Sequence& sequence) { return engine_->Fits(sequence); };
@@ -202,14 +204,11 @@ void InferenceLoop::EndAll(const absl::Status& status) {
   }
   for (std::unique_ptr<Sequence>& sequence : resumed_) all.push_back(std::move(sequence));
   resumed_.clear();
-  for (const std::unique_ptr<Sequence>& sequence : all) {
-    ++counters_.failed;
-    sequence->Finish(status);
-  }
+  for (const std::unique_ptr<Sequence>& sequence : all) End(*sequence, status);
   Show(status);
 }
 
-void InferenceLoop::Show(absl::Status trouble) {
+void InferenceLoop::Show(const absl::Status& trouble) {
   ServingState state;
   state.counters = counters_;
   state.ready = trouble.ok() && engine_ != nullptr;

@@ -63,12 +63,14 @@ class InferenceLoop {
   // One turn: who leaves, who comes, one step.
   absl::Status Turn();
   void EndUnwanted();
+  // One that has no slot.
+  void End(Sequence& sequence, const absl::Status& status);
   void Admit();
   void HandleFailure(const absl::Status& status);
   // Until it is open, or the loop stops.
   void ReopenSession(const absl::Status& reason);
   void EndAll(const absl::Status& status);
-  void Show(absl::Status trouble);
+  void Show(const absl::Status& trouble);
 
   const OpenServingSession open_;
   const Tokenizer& tokenizer_;

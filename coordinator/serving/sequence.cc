@@ -31,12 +31,12 @@ absl::Status Sequence::Unwanted(Clock::TimePoint now) const {
   return absl::OkStatus();
 }
 
-void Sequence::Admitted(int64_t reused) {
+bool Sequence::Admitted(int64_t reused) {
   computed = reused;
-  // Set back and admitted again, it is not new to the queue.
-  if (summary_.queue_seconds > 0) return;
+  if (std::exchange(admitted_, true)) return false;
   summary_.queue_seconds = SecondsSince(clock_, submitted_);
   summary_.reused_tokens = reused;
+  return true;
 }
 
 absl::StatusOr<std::optional<int32_t>> Sequence::Choose(const CandidateRow& row) {

@@ -30,7 +30,6 @@ class Sequence {
   bool cancelled() const { return stream_->cancelled(); }
   // Why nobody waits for it any longer: CANCELLED, or DEADLINE_EXCEEDED.
   absl::Status Unwanted(Clock::TimePoint now) const;
-  Clock::TimePoint submitted() const { return submitted_; }
 
   // --- Where it stands; the loop's business ---
 
@@ -43,8 +42,9 @@ class Sequence {
 
   int64_t remaining() const { return static_cast<int64_t>(tokens_.size()) - computed; }
 
-  // It has a slot from now on, and `reused` of its tokens were found in the cache.
-  void Admitted(int64_t reused);
+  // It has a slot from now on, and `reused` of its tokens were found in the cache. False if it had
+  // been admitted before and was set back.
+  bool Admitted(int64_t reused);
 
   // --- The next token ---
 
@@ -81,6 +81,7 @@ class Sequence {
   Clock::TimePoint submitted_;
   Clock::TimePoint last_token_;
   double seconds_of_last_token_ = 0;
+  bool admitted_ = false;  // once, at least
   GenerationSummary summary_;
 };
 

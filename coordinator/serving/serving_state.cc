@@ -11,4 +11,8 @@ void DurationHistogram::Add(double seconds) {
   if (bucket != kBounds.end()) ++counts[bucket - kBounds.begin()];
 }
 
+void ServingCounters::CountEnd(const absl::Status& status) {
+  ++(status.ok() ? finished : absl::IsCancelled(status) ? cancelled : failed);
+}
+
 }  // namespace weft

@@ -24,6 +24,9 @@ struct DurationHistogram {
 };
 
 struct ServingCounters {
+  // One more that ended so.
+  void CountEnd(const absl::Status& status);
+
   int64_t requests = 0;  // that were taken
   int64_t refused = 0;   // since too many waited
   int64_t finished = 0;

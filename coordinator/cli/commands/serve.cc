@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -104,20 +103,6 @@ absl::Status CheckServeFlags(const ServeFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SessionNeeds> NeedsOf(const ServeFlags& flags, const GgufFile& file) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, Model::Create(file));
-  ASSIGN_OR_RETURN(const int64_t context, ResolveContext(flags.model.context, kDefaultContext,
-                                                         model->hyperparameters().context_length));
-  SessionNeeds needs;
-  needs.context = context;
-  needs.sequences = flags.parallel;
-  needs.cache_tokens = flags.cache_tokens > 0
-                           ? flags.cache_tokens
-                           : context * std::min(flags.parallel, kDefaultCacheContexts);
-  needs.prepare_all = true;
-  return needs;
-}
-
 absl::Status Serve(ServeFlags& flags, CommandContext& context) {
   RETURN_IF_ERROR(CheckServeFlags(flags));
   EndSignals signals;
@@ -136,7 +121,11 @@ absl::Status Serve(ServeFlags& flags, CommandContext& context) {
   if (http.model_name.empty()) {
     http.model_name = std::filesystem::path(flags.model.model).stem().string();
   }
-  ASSIGN_OR_RETURN(const SessionNeeds needs, NeedsOf(flags, *file));
+  const SessionNeeds needs{.context = kDefaultContext,
+                           .sequences = flags.parallel,
+                           .cache_tokens = flags.cache_tokens,
+                           .cache_contexts = kDefaultCacheContexts,
+                           .prepare_all = true};
 
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceLoop> loop,
                    InferenceLoop::Start(

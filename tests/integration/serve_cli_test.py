@@ -11,50 +11,17 @@ import pathlib
 import re
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE_DIR", "."))
-WEFT = os.environ.get("WEFT_BIN_DIR", "build/release/bin") + "/weft"
-MODEL = str(SOURCE / "models" / "shakespeare-q8_0.gguf")
-READY = re.compile(r"listening on http://\S+:(\d+) \(health on (\d+)\)")
-START_S = 120
+from serve_process import MODEL, WEFT, ServeProcess, await_value
 
 
-def await_value(ask, seconds):
-    """The first value of ask() that is not false."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = ask()
-        if value:
-            return value
-        assert time.monotonic() < deadline, f"nothing after {seconds} s"
-        time.sleep(0.02)
-
-
-class Server:
-    """weft serve on any free ports."""
+class Server(ServeProcess):
+    """weft serve with two threads, asked by plain HTTP."""
 
     def __init__(self, *arguments):
-        self.log = tempfile.NamedTemporaryFile("r", prefix="weft-serve-", suffix=".log")
-        with open(self.log.name, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen([WEFT, "serve", "-m", MODEL, "--port", "0", "-t", "2", *arguments],
-                                            stdout=subprocess.DEVNULL, stderr=log)
-        found = await_value(lambda: READY.search(self.text()) or self.ended(), START_S)
-        self.port, self.health_port = int(found.group(1)), int(found.group(2))
-
-    def ended(self):
-        assert self.process.poll() is None, f"weft serve ended with {self.process.returncode}: {self.text()}"
-
-    def text(self):
-        with open(self.log.name, encoding="utf-8", errors="replace") as log:
-            return log.read()
-
-    def workers(self):
-        """Processes that it started."""
-        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False)
-        return [int(pid) for pid in listed.stdout.split()]
+        super().__init__("-t", "2", *arguments)
 
     def ask(self, path, body=None, port=None):
         """Status and text of a reply."""
@@ -76,16 +43,6 @@ class Server:
 
     def is_ready(self):
         return self.ask("/readyz", port=self.health_port)[0] == 200
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(60)
-        finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait(20)
-            self.log.close()
 
 
 def run_alone(prompt, count):
@@ -138,6 +95,14 @@ class Serve(unittest.TestCase):
         status, text = self.server.ask("/metrics", port=self.server.health_port)
         self.assertEqual(status, 200)
         self.assertRegex(text, r"(?m)^weft_ready 1$")
+
+
+    def test_workers_can_be_ended(self):
+        """They do not inherit that the server waits for signals."""
+        for worker in self.server.workers():
+            status = pathlib.Path(f"/proc/{worker}/status").read_text(encoding="utf-8")
+            blocked = int(re.search(r"SigBlk:\s*([0-9a-f]+)", status).group(1), 16)
+            self.assertEqual(blocked & (1 << (signal.SIGTERM - 1)), 0, status)
 
 
 class LostWorker(unittest.TestCase):

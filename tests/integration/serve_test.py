@@ -9,19 +9,15 @@ import concurrent.futures
 import json
 import os
 import pathlib
-import re
-import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
-import time
 import unittest
 import urllib.error
 import urllib.request
 
-SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE_DIR", pathlib.Path(__file__).parents[2])).resolve()
+from serve_process import SOURCE, ServeProcess, await_value
+
 VENV_PYTHON = SOURCE / ".venv/bin/python"
 
 try:
@@ -33,62 +29,24 @@ except ImportError as missing:
     print("[  SKIPPED ] ServeTest.OpenAiPackage")
     sys.exit(0)
 
-WEFT = os.environ.get("WEFT_BIN_DIR", "build/release/bin") + "/weft"
-MODEL = SOURCE / "models" / "shakespeare-q8_0.gguf"
-READY = re.compile(re.escape("listening on http://127.0.0.1:") + r"(\d+) \(health on (\d+)\)")
 
-
-class Server:
-    """weft serve on any free ports."""
+class Server(ServeProcess):
+    """weft serve with two local workers, or the one that runs already."""
 
     def __init__(self, *arguments):
-        self.process = None
         given = os.environ.get("WEFT_SERVE_URL")
-        if given and not arguments:
+        self.given = bool(given) and not arguments
+        if self.given:
             url, health = given.split()
             self.port, self.health_port = int(url.rsplit(":", 1)[1]), int(health)
-            return
-        self.log = tempfile.NamedTemporaryFile("r", prefix="weft-serve-", suffix=".log")
-        with open(self.log.name, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(
-                [WEFT, "serve", "-m", str(MODEL), "--port", "0", "--local-workers", "2", "-c", "1024", *arguments],
-                stdout=subprocess.DEVNULL, stderr=log)
-        found = await_value(lambda: READY.search(self.text()) or self.ended(), 120)
-        self.port, self.health_port = int(found.group(1)), int(found.group(2))
-
-    def ended(self):
-        if self.process.poll() is not None:
-            raise RuntimeError(f"weft serve ended with {self.process.returncode}: {self.text()}")
-
-    def text(self):
-        with open(self.log.name, encoding="utf-8", errors="replace") as log:
-            return log.read()
+        else:
+            super().__init__("--local-workers", "2", "-c", "1024", *arguments)
 
     def client(self, key="none"):
         return openai.OpenAI(base_url=f"http://127.0.0.1:{self.port}/v1", api_key=key, max_retries=0, timeout=120)
 
     def stop(self):
-        if self.process is None:
-            return 0
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(60)
-        finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait(20)
-            self.log.close()
-
-
-def await_value(ask, seconds):
-    """The first value of ask() that is not false; fails after that time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = ask()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"waited {seconds} s in vain")
+        return 0 if self.given else super().stop()
 
 
 def get(port, path):

@@ -5,16 +5,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/cpu/cpu_device.h"
 #include "common/gguf/gguf_file.h"
-#include "common/program/local_program_host.h"
-#include "coordinator/engine/generator.h"
 #include "coordinator/http/http_server.h"
-#include "coordinator/placement/model_placement.h"
 #include "coordinator/serving/inference_loop.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/demo_session.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/coordinator/http/fake_engine.h"
@@ -26,42 +22,6 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-class CpuSession final : public ServingSession {
- public:
-  static absl::StatusOr<std::unique_ptr<ServingSession>> Open(const Model& model,
-                                                              const Clock& clock) {
-    auto session = std::make_unique<CpuSession>();
-    CpuDeviceOptions cpu;
-    cpu.threads = 1;
-    ASSIGN_OR_RETURN(session->cpu_, CpuDevice::Create(cpu));
-    PlacedDevices placed;
-    placed.devices.push_back(session->cpu_.get());
-    ASSIGN_OR_RETURN(placed.placement, PlaceModel(model, placed.devices, PlacementOptions()));
-    LocalProgramHostOptions host;
-    host.devices = placed.devices;
-    ASSIGN_OR_RETURN(session->host_, LocalProgramHost::Create(host));
-    RunnerOptions options;
-    options.context = 96;
-    options.sequences = 4;
-    options.reserve_outputs = 4;
-    options.ubatch = 32;
-    options.candidates = 64;
-    options.changed = 64;
-    ASSIGN_OR_RETURN(session->runner_,
-                     ModelRunner::Create(model, placed, *session->host_, clock, options));
-    return session;
-  }
-
-  ModelRunner& runner() override { return *runner_; }
-  absl::Status lost() override { return absl::OkStatus(); }
-  int64_t stages() const override { return 1; }
-
- private:
-  std::unique_ptr<CpuDevice> cpu_;
-  std::unique_ptr<LocalProgramHost> host_;
-  std::unique_ptr<ModelRunner> runner_;
-};
-
 class LoopServerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -71,9 +31,9 @@ class LoopServerTest : public testing::Test {
     ASSERT_OK_AND_ASSIGN(tokenizer_, Tokenizer::Create(file_->metadata()));
     ServingOptions serving;
     serving.most_waiting = 16;
-    ASSERT_OK_AND_ASSIGN(loop_,
-                         InferenceLoop::Start([this] { return CpuSession::Open(*model_, clock_); },
-                                              *tokenizer_, serving, clock_, logger_));
+    ASSERT_OK_AND_ASSIGN(
+        loop_, InferenceLoop::Start([this] { return DemoSession::Open(*model_, {}, clock_); },
+                                    *tokenizer_, serving, clock_, logger_));
     engine_ = std::make_unique<LoopEngine>(*loop_);
     HttpServerOptions options;
     options.port = 0;

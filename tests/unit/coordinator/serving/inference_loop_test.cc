@@ -9,14 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
-#include "common/cpu/cpu_device.h"
 #include "common/gguf/gguf_file.h"
-#include "common/program/local_program_host.h"
 #include "coordinator/engine/generator.h"
-#include "coordinator/placement/model_placement.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/support/fake_device.h"
+#include "tests/support/demo_session.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_seed.h"
@@ -28,70 +25,6 @@ using testing::HasSubstr;
 
 constexpr auto kForever = Clock::TimePoint::max();
 
-struct RigOptions {
-  int64_t sequences = 4;
-  int64_t context = 96;
-  int64_t cache_tokens = 0;
-  int64_t candidates = 64;
-  int fakes = 0;  // that hold the layers, one part each
-  std::function<absl::Status(const Graph&, NodeId)> before_node;  // of fakes
-  ServingOptions serving;
-};
-
-// The demo model on the CPU, or over fake accelerators.
-class TestSession final : public ServingSession {
- public:
-  static absl::StatusOr<std::unique_ptr<TestSession>> Open(const Model& model,
-                                                           const RigOptions& rig,
-                                                           const Clock& clock) {
-    auto session = std::make_unique<TestSession>();
-    session->stages_ = std::max(1, rig.fakes);
-    PlacedDevices placed;
-    for (int i = 0; i < rig.fakes; ++i) {
-      FakeDeviceOptions fake;
-      fake.name = absl::StrCat("fake", i);
-      fake.delays = false;
-      fake.before_node = rig.before_node;
-      session->fakes_.push_back(std::make_unique<FakeDevice>(fake));
-      placed.devices.push_back(session->fakes_.back().get());
-    }
-    CpuDeviceOptions cpu;
-    cpu.threads = 1;
-    ASSIGN_OR_RETURN(session->cpu_, CpuDevice::Create(cpu));
-    placed.devices.push_back(session->cpu_.get());
-    PlacementOptions placement;
-    if (rig.fakes > 0) placement.tensor_split.assign(rig.fakes, 1);
-    ASSIGN_OR_RETURN(placed.placement, PlaceModel(model, placed.devices, placement));
-    LocalProgramHostOptions host;
-    host.devices = placed.devices;
-    ASSIGN_OR_RETURN(session->host_, LocalProgramHost::Create(host));
-    RunnerOptions options;
-    options.context = rig.context;
-    options.sequences = rig.sequences;
-    options.cache_tokens = rig.cache_tokens;
-    options.reserve_outputs = rig.sequences;
-    options.ubatch = 32;
-    options.candidates = rig.candidates;
-    options.changed = 64;
-    options.key_type = DType::kF32;
-    options.value_type = DType::kF32;
-    ASSIGN_OR_RETURN(session->runner_,
-                     ModelRunner::Create(model, placed, *session->host_, clock, options));
-    return session;
-  }
-
-  ModelRunner& runner() override { return *runner_; }
-  absl::Status lost() override { return absl::OkStatus(); }
-  int64_t stages() const override { return stages_; }
-
- private:
-  int64_t stages_ = 1;
-  std::vector<std::unique_ptr<FakeDevice>> fakes_;
-  std::unique_ptr<CpuDevice> cpu_;
-  std::unique_ptr<LocalProgramHost> host_;
-  std::unique_ptr<ModelRunner> runner_;
-};
-
 class InferenceLoopTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -101,13 +34,14 @@ class InferenceLoopTest : public testing::Test {
     ASSERT_OK_AND_ASSIGN(tokenizer_, Tokenizer::Create(file_->metadata()));
   }
 
-  std::unique_ptr<InferenceLoop> Start(const RigOptions& rig) {
+  std::unique_ptr<InferenceLoop> Start(const DemoSessionOptions& rig,
+                                       const ServingOptions& serving = {}) {
     auto loop = InferenceLoop::Start(
         [this, rig]() -> absl::StatusOr<std::unique_ptr<ServingSession>> {
           if (++opened_ <= failing_opens_) return absl::UnavailableError("no worker there");
-          return TestSession::Open(*model_, rig, clock_);
+          return DemoSession::Open(*model_, rig, clock_);
         },
-        *tokenizer_, rig.serving, clock_, logger_);
+        *tokenizer_, serving, clock_, logger_);
     EXPECT_OK(loop.status());
     return loop.ok() ? *std::move(loop) : nullptr;
   }
@@ -128,9 +62,9 @@ class InferenceLoopTest : public testing::Test {
   // What one sequence alone gives.
   std::string Alone(const std::string& prompt, int64_t count, const SamplerOptions& options,
                     int fakes = 0) {
-    RigOptions rig;
+    DemoSessionOptions rig;
     rig.fakes = fakes;
-    auto session = TestSession::Open(*model_, rig, clock_).value();
+    auto session = DemoSession::Open(*model_, rig, clock_).value();
     Sampler sampler(options);
     const std::vector<int32_t> tokens = Tokens(prompt);
     for (const int32_t token : tokens) sampler.Accept(token);
@@ -182,7 +116,7 @@ const char* const kPrompts[] = {"ROMEO:",
 // Sequences come and go; each gets what it would get alone.
 TEST_F(InferenceLoopTest, ManyAtOnce_EqualEachAlone) {
   for (const int fakes : {0, 2}) {
-    RigOptions rig;
+    DemoSessionOptions rig;
     rig.fakes = fakes;
     const auto loop = Start(rig);
     ASSERT_NE(loop, nullptr);
@@ -218,7 +152,7 @@ TEST_F(InferenceLoopTest, ManyAtOnce_EqualEachAlone) {
 }
 
 TEST_F(InferenceLoopTest, SamePrefix_IsReadOnce) {
-  const auto loop = Start(RigOptions{});
+  const auto loop = Start(DemoSessionOptions{});
   ASSERT_NE(loop, nullptr);
   const std::string prompt = "MENENIUS:\nWhat work's, my countrymen, in hand? where go you";
   std::vector<std::string> texts;
@@ -236,7 +170,7 @@ TEST_F(InferenceLoopTest, SamePrefix_IsReadOnce) {
 
 // The cache holds less than what all want: some are set back and lose nothing.
 TEST_F(InferenceLoopTest, FullCache_LosesNoText) {
-  RigOptions rig;
+  DemoSessionOptions rig;
   rig.cache_tokens = 96;
   const auto loop = Start(rig);
   ASSERT_NE(loop, nullptr);
@@ -255,7 +189,7 @@ TEST_F(InferenceLoopTest, FullCache_LosesNoText) {
 }
 
 TEST_F(InferenceLoopTest, NoRoomLeft_EndsTheText) {
-  RigOptions rig;
+  DemoSessionOptions rig;
   rig.context = 32;
   const auto loop = Start(rig);
   ASSERT_NE(loop, nullptr);
@@ -267,7 +201,7 @@ TEST_F(InferenceLoopTest, NoRoomLeft_EndsTheText) {
 }
 
 TEST_F(InferenceLoopTest, StopText_EndsTheText) {
-  const auto loop = Start(RigOptions{});
+  const auto loop = Start(DemoSessionOptions{});
   ASSERT_NE(loop, nullptr);
   SamplerOptions greedy;
   greedy.temperature = 0;
@@ -282,7 +216,7 @@ TEST_F(InferenceLoopTest, StopText_EndsTheText) {
 
 // Candidates that do not tell, and more changed ids than steps have room for.
 TEST_F(InferenceLoopTest, AllLogitsWhereNeeded_SameText) {
-  RigOptions rig;
+  DemoSessionOptions rig;
   rig.candidates = 1;
   const auto loop = Start(rig);
   ASSERT_NE(loop, nullptr);
@@ -304,7 +238,7 @@ TEST_F(InferenceLoopTest, AllLogitsWhereNeeded_SameText) {
 }
 
 TEST_F(InferenceLoopTest, LogProbabilities_ComeWithTheText) {
-  const auto loop = Start(RigOptions{});
+  const auto loop = Start(DemoSessionOptions{});
   ASSERT_NE(loop, nullptr);
   GenerationRequest request = Request("ROMEO:", 6);
   request.log_probabilities = 3;
@@ -326,10 +260,11 @@ TEST_F(InferenceLoopTest, LogProbabilities_ComeWithTheText) {
 }
 
 TEST_F(InferenceLoopTest, Refused_NamesTheField) {
-  RigOptions rig;
-  rig.serving.most_waiting = 1;
+  DemoSessionOptions rig;
+  ServingOptions serving;
+  serving.most_waiting = 1;
   rig.sequences = 1;
-  const auto loop = Start(rig);
+  const auto loop = Start(rig, serving);
   ASSERT_NE(loop, nullptr);
   const auto submit = [&](GenerationRequest request) {
     return loop->Submit(std::move(request)).status();
@@ -350,10 +285,11 @@ TEST_F(InferenceLoopTest, Refused_NamesTheField) {
 }
 
 TEST_F(InferenceLoopTest, TooManyWait_AreRefused) {
-  RigOptions rig;
+  DemoSessionOptions rig;
+  ServingOptions serving;
   rig.sequences = 1;
-  rig.serving.most_waiting = 2;
-  const auto loop = Start(rig);
+  serving.most_waiting = 2;
+  const auto loop = Start(rig, serving);
   ASSERT_NE(loop, nullptr);
   std::vector<std::shared_ptr<GenerationStream>> taken;
   int refused = 0;
@@ -373,7 +309,7 @@ TEST_F(InferenceLoopTest, TooManyWait_AreRefused) {
 }
 
 TEST_F(InferenceLoopTest, ClientThatLeaves_GivesItsPagesBack) {
-  const auto loop = Start(RigOptions{});
+  const auto loop = Start(DemoSessionOptions{});
   ASSERT_NE(loop, nullptr);
   ASSERT_OK_AND_ASSIGN(const auto stays, loop->Submit(Request("JULIET:", 60)));
   ASSERT_OK_AND_ASSIGN(const auto leaves, loop->Submit(Request("ROMEO:", 80)));
@@ -389,7 +325,7 @@ TEST_F(InferenceLoopTest, ClientThatLeaves_GivesItsPagesBack) {
 }
 
 TEST_F(InferenceLoopTest, Deadline_EndsTheRequest) {
-  const auto loop = Start(RigOptions{});
+  const auto loop = Start(DemoSessionOptions{});
   ASSERT_NE(loop, nullptr);
   GenerationRequest request = Request("ROMEO:", 80);
   request.deadline = clock_.Now();
@@ -399,7 +335,7 @@ TEST_F(InferenceLoopTest, Deadline_EndsTheRequest) {
 }
 
 TEST_F(InferenceLoopTest, Drain_FinishesWhatIsUnderWay) {
-  const auto loop = Start(RigOptions{});
+  const auto loop = Start(DemoSessionOptions{});
   ASSERT_NE(loop, nullptr);
   ASSERT_OK_AND_ASSIGN(const auto stream, loop->Submit(Request("ROMEO:", 30)));
   EXPECT_TRUE(loop->Drain(kForever));
@@ -411,7 +347,7 @@ TEST_F(InferenceLoopTest, Drain_FinishesWhatIsUnderWay) {
 TEST_F(InferenceLoopTest, EndOfTheLoop_EndsItsStreams) {
   std::shared_ptr<GenerationStream> stream;
   {
-    const auto loop = Start(RigOptions{});
+    const auto loop = Start(DemoSessionOptions{});
     ASSERT_NE(loop, nullptr);
     ASSERT_OK_AND_ASSIGN(stream, loop->Submit(Request("ROMEO:", 90)));
   }
@@ -423,7 +359,7 @@ TEST_F(InferenceLoopTest, EndOfTheLoop_EndsItsStreams) {
 // A step that fails ends its own sequences and no others.
 TEST_F(InferenceLoopTest, FailedStep_EndsItsSequences) {
   std::atomic<int64_t> nodes = 0;
-  RigOptions rig;
+  DemoSessionOptions rig;
   rig.fakes = 1;
   rig.before_node = [&](const Graph&, NodeId) -> absl::Status {
     if (++nodes != 3000) return absl::OkStatus();
@@ -447,16 +383,17 @@ TEST_F(InferenceLoopTest, FailedStep_EndsItsSequences) {
 TEST_F(InferenceLoopTest, LostSession_LosesNoRequest) {
   std::atomic<int64_t> nodes = 0;
   std::atomic<int> losses = 0;
-  RigOptions rig;
+  DemoSessionOptions rig;
+  ServingOptions serving;
   rig.fakes = 2;
-  rig.serving.first_retry = std::chrono::milliseconds(1);
+  serving.first_retry = std::chrono::milliseconds(1);
   rig.before_node = [&](const Graph&, NodeId) -> absl::Status {
     if (++nodes % 1200 != 0 || losses >= 3) return absl::OkStatus();
     ++losses;
     failing_opens_ = opened_ + 2;  // and it takes a while until it is back
     return absl::UnavailableError("worker w1 is lost");
   };
-  const auto loop = Start(rig);
+  const auto loop = Start(rig, serving);
   ASSERT_NE(loop, nullptr);
   std::vector<std::shared_ptr<GenerationStream>> streams;
   for (const char* const prompt : kPrompts) {

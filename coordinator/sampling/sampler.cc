@@ -95,6 +95,7 @@ void Sampler::ChangeLogits(std::vector<Candidate>& candidates) const {
 
 std::vector<int32_t> Sampler::ChangedIds() const {
   std::vector<int32_t> ids;
+  ids.reserve(options_.logit_bias.size());
   for (const TokenBias& bias : options_.logit_bias) ids.push_back(bias.id);
   if (PenaltiesChangeLogits(options_)) {
     const absl::Span<const int32_t> recent = Recent(options_.penalty_window);

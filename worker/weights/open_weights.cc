@@ -160,7 +160,7 @@ void OpenWeights::Finish(Entry& entry) {
     writer = std::move(entry.writer);
     entry.cached = false;
   }
-  if (writer != nullptr) cache_->Commit(std::move(writer)).IgnoreError();
+  if (writer != nullptr) cache_->Commit(writer).IgnoreError();
 }
 
 int64_t OpenWeights::Here(int32_t weight) const {

@@ -221,7 +221,7 @@ absl::StatusOr<std::unique_ptr<const WeightCache::Writer>> WeightCache::Unfinish
   return std::unique_ptr<const Writer>(std::move(part));
 }
 
-absl::Status WeightCache::Commit(std::shared_ptr<Writer> writer) {
+absl::Status WeightCache::Commit(const std::shared_ptr<Writer>& writer) {
   ASSIGN_OR_RETURN(const std::vector<Sha256Digest> table, writer->Table());
   if (std::find(table.begin(), table.end(), Sha256Digest()) != table.end()) {
     return absl::FailedPreconditionError(absl::StrCat(writer->path_, ": a piece of it is missing"));

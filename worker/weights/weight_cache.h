@@ -99,7 +99,7 @@ class WeightCache {
   absl::StatusOr<std::unique_ptr<const Writer>> Unfinished(const WeightKey& key) const;
   // Makes a complete entry visible and enforces the quota. Errors: FAILED_PRECONDITION if a piece
   // is missing; those of the file system.
-  absl::Status Commit(std::shared_ptr<Writer> writer);
+  absl::Status Commit(const std::shared_ptr<Writer>& writer);
 
   // Bytes of all entries, unfinished ones too.
   int64_t used_bytes() const;

@@ -19,7 +19,6 @@
 namespace weft {
 namespace {
 
-using testing::HasSubstr;
 using testing::StartsWith;
 
 class LoopServerTest : public testing::Test {
@@ -112,7 +111,7 @@ TEST_F(LoopServerTest, LogProbabilities_AreOfTheText) {
       EXPECT_LE(value, log_probabilities["token_logprobs"][i]) << token;
     }
   }
-  EXPECT_EQ(text, choice["text"]);
+  EXPECT_EQ(text, choice["text"].get<std::string>());
 }
 
 TEST_F(LoopServerTest, SeedsAndStops_AreKept) {

@@ -137,7 +137,7 @@ grpc::Status FakeWorker::TakeWeights(grpc::ServerContext* context,
     const absl::Status status =
         given_up_takes-- > 0
             ? absl::UnavailableError("the giver is lost")
-            : ReceiveWeightPieces(*plane->port, transfer, spans, [&](WeightPiece piece) {
+            : ReceiveWeightPieces(*plane->port, transfer, spans, [&](const WeightPiece& piece) {
                 TakePiece(request->weights(static_cast<int>(piece.weight)), piece,
                           request->with_digests(), failures);
                 reply.set_bytes_done(reply.bytes_done() + piece.bytes);

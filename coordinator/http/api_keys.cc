@@ -7,21 +7,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "common/base/equal_secrets.h"
 
 namespace weft {
 namespace {
 
 constexpr size_t kMostKeys = 10000;
 constexpr size_t kLongestKey = 1024;
-
-bool EqualInConstantTime(std::string_view a, std::string_view b) {
-  size_t difference = a.size() ^ b.size();
-  for (size_t i = 0; i < a.size(); ++i) {
-    const char other = i < b.size() ? b[i] : '\0';
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(other);
-  }
-  return difference == 0;
-}
 
 }  // namespace
 
@@ -54,7 +46,7 @@ std::optional<size_t> ApiKeys::Find(std::string_view authorization) const {
       absl::StripAsciiWhitespace(AbslView(authorization.substr(kScheme.size()))));
   std::optional<size_t> found;
   for (size_t i = 0; i < keys_.size(); ++i) {
-    if (EqualInConstantTime(given, keys_[i])) found = i;
+    if (EqualSecrets(given, keys_[i])) found = i;
   }
   return found;
 }

@@ -1,6 +1,9 @@
 #include "common/transport/ucx/ucx_wire.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "common/base/equal_secrets.h"
 
 namespace weft {
 namespace {
@@ -108,9 +111,10 @@ std::optional<MessageHeader> DecodeDataHeader(absl::Span<const uint8_t> bytes) {
 }
 
 bool SameToken(const PeerToken& a, const PeerToken& b) {
-  uint8_t difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];
-  return difference == 0;
+  const auto text = [](const PeerToken& token) {
+    return std::string_view(reinterpret_cast<const char*>(token.data()), token.size());
+  };
+  return EqualSecrets(text(a), text(b));
 }
 
 }  // namespace weft

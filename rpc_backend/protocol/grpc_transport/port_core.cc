@@ -6,18 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "common/base/equal_secrets.h"
 
 namespace weft {
 namespace {
 
-// Takes as long whatever the bytes are.
 bool SameToken(const PeerToken& token, const std::string& bytes) {
-  if (bytes.size() != token.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < token.size(); ++i) {
-    difference |= static_cast<unsigned>(token[i] ^ static_cast<uint8_t>(bytes[i]));
-  }
-  return difference == 0;
+  return EqualSecrets({reinterpret_cast<const char*>(token.data()), token.size()}, bytes);
 }
 
 }  // namespace

@@ -92,9 +92,9 @@ absl::Status CheckServeFlags(const ServeFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--cache-tokens: ", flags.cache_tokens, ", want at least 0"));
   }
-  if (flags.serving.most_waiting < 0 || flags.serving.most_waiting > 100000) {
+  if (flags.serving.most_waiting < 1 || flags.serving.most_waiting > 100000) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--queue: ", flags.serving.most_waiting, ", want 0 to 100000"));
+        absl::StrCat("--queue: ", flags.serving.most_waiting, ", want 1 to 100000"));
   }
   if (!(flags.drain_seconds >= 0 && flags.drain_seconds <= 86400)) {
     return absl::InvalidArgumentError(

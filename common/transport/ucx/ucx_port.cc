@@ -30,6 +30,10 @@ constexpr int kWaitsWithoutPolling = 256;
 // they can go on; and otherwise only as a guard.
 constexpr milliseconds kSleepWhileSending{1};
 constexpr milliseconds kSleep{200};
+// Where arming fails something has arrived, which the next look mostly takes. A peer that is
+// stopped in the midst of a message leaves it so: after so many in a row a driver sleeps unarmed.
+constexpr int kArmsInVain = 64;
+constexpr milliseconds kNap{1};
 // How long a patient waiter leaves the driving to others that came meanwhile.
 constexpr milliseconds kStandAside{2};
 // How long the end of a port waits for the last messages to leave.
@@ -141,6 +145,7 @@ void UcxPort::TakeTurn(bool patient, Clock::TimePoint deadline, absl::FunctionRe
 void UcxPort::Drive(uint64_t turn, bool patient, Clock::TimePoint deadline,
                     absl::FunctionRef<bool()> done) {
   Clock::TimePoint start = clock_.Now();
+  int in_vain = 0;  // arms that failed, one after the other, and nothing had arrived
   bool polls = !patient && waits_without_polling_ == 0;
   if (!patient && !polls) --waits_without_polling_;
   while (turn == turn_) {
@@ -162,24 +167,31 @@ void UcxPort::Drive(uint64_t turn, bool patient, Clock::TimePoint deadline,
     }
     // Nothing can arrive between a successful arming and the sleep without an event; what others
     // did while the mutex was free is in `done`.
-    if (!ArmWorkers()) {
+    const bool armed = ArmWorkers();
+    in_vain = armed || any ? 0 : in_vain + 1;
+    if (!armed && in_vain < kArmsInVain) {
       start = now;
       continue;
     }
     if (done()) return;
-    Sleep(turn, deadline);
+    Sleep(turn, armed, deadline);
     start = clock_.Now();
   }
 }
 
-void UcxPort::Sleep(uint64_t turn, Clock::TimePoint deadline) {
+void UcxPort::Sleep(uint64_t turn, bool armed, Clock::TimePoint deadline) {
   std::vector<pollfd> descriptors = {{.fd = wake_descriptor_, .events = POLLIN, .revents = 0}};
   bool sending = false;
   for (const UcxWorker* worker : workers_) {
-    descriptors.push_back({.fd = worker->event_descriptor(), .events = POLLIN, .revents = 0});
+    // What is not armed has events already.
+    if (armed) {
+      descriptors.push_back({.fd = worker->event_descriptor(), .events = POLLIN, .revents = 0});
+    }
     sending = sending || worker->sends_pending() > 0;
   }
-  const auto longest = std::chrono::nanoseconds(sending ? kSleepWhileSending : kSleep);
+  const auto longest = std::chrono::nanoseconds(!armed    ? kNap
+                                                : sending ? kSleepWhileSending
+                                                          : kSleep);
   const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - clock_.Now());
   const int64_t nanoseconds = std::clamp<int64_t>(left.count(), 0, longest.count());
   const timespec timeout = {.tv_sec = nanoseconds / 1000000000,

@@ -88,7 +88,9 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
   // Returns when done, at the deadline, or when `turn` is over.
   void Drive(uint64_t turn, bool patient, Clock::TimePoint deadline, absl::FunctionRef<bool()> done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Sleep(uint64_t turn, Clock::TimePoint deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Not armed: for a moment, whatever arrives.
+  void Sleep(uint64_t turn, bool armed, Clock::TimePoint deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What a patient waiter does while others drive. False at the deadline.
   bool StandAside(Inbox::Waiter& waiter, int64_t& visits, Clock::TimePoint deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/chat/reply_event.h"
 #include "coordinator/http/chat_schema.h"
-#include "coordinator/serving/token_constraint.h"
+#include "coordinator/sampling/token_constraint.h"
 
 namespace weft {
 

@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 #include "coordinator/sampling/log_probabilities.h"
 #include "coordinator/sampling/sampler_options.h"
-#include "coordinator/serving/token_constraint.h"
+#include "coordinator/sampling/token_constraint.h"
 
 namespace weft {
 

@@ -43,6 +43,7 @@ MAY_USE = {
     "coordinator/meta": ["common/base", "common/tensor", "common/graph", "common/device", "common/program",
                          "common/collectives", "coordinator/scheduler"],
     "coordinator/sampling": ["common/base", "common/graph"],
+    "coordinator/grammar": ["common/base", "coordinator/json", "coordinator/sampling", "coordinator/tokenizer"],
     "coordinator/engine": ["common", "coordinator/tokenizer", "coordinator/models", "coordinator/weights",
                            "coordinator/kv_cache", "coordinator/scheduler", "coordinator/meta",
                            "coordinator/placement", "coordinator/sampling"],

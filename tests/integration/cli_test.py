@@ -42,6 +42,13 @@ class Usage(unittest.TestCase):
         self.assertIn(text, lines[0])
         self.assertEqual(result.stdout, "")
 
+    def test_bad_grammars_are_named(self):
+        self.check_error(2, "--json-schema: JSON schema: #: the keyword 'not'", "run", "-m", Q8, "-p", "x", "--json-schema",
+                         '{"not":{}}')
+        self.check_error(2, "/no/such", "run", "-m", Q8, "-p", "x", "--grammar", "/no/such")
+        self.check_error(2, "exclude each other", "run", "-m", Q8, "-p", "x", "--grammar", "x", "--json-schema", "{}")
+        self.check_error(2, "--ignore-eos", "run", "-m", Q8, "-p", "x", "--json-schema", "{}", "--ignore-eos")
+
     def test_bad_sampler_flags_are_named(self):
         for bias, word in (("x", "'x'"), ("5", "'5'"), ("5-x", "'5-x'"), ("-5+1", "'-5+1'"), ("99999999+1", "99999999")):
             self.check_error(2, word, "run", "-m", Q8, "-p", "x", f"--logit-bias={bias}")
@@ -177,6 +184,22 @@ class Run(unittest.TestCase):
         result = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 4, "--seed", 3, "--verbose", "--mirostat", 2, "-l", "5-1.5")
         self.assertIn("sampler: logit bias (1) -> temperature 0.8 -> mirostat 2 (tau 5, eta 0.1) -> draw (seed 3)",
                       result.stderr)
+
+    def test_grammar_and_schema_bind_the_text(self):
+        schema = '{"type":"object","properties":{"name":{"type":"string","maxLength":8},"age":{"type":"integer"}},' \
+                 '"required":["name","age"]}'
+        for flags in (["--temp", 0], ["--temp", 1, "--seed", 5], ["--temp", 1, "--seed", 5, "--all-logits"]):
+            result = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 200, "--json-schema", schema, "--json", *flags)
+            value = json.loads(result.stdout)
+            self.assertEqual(value["stop"], "end of text", result.stderr)
+            self.assertEqual(list(json.loads(value["text"])), ["name", "age"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "list.gbnf"
+            path.write_text('root ::= word ("," word){2}\nword ::= [a-z]{1,5}\n')
+            few, full = (weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 60, "--seed", 3, "--grammar", path, *more).stdout
+                         for more in ([], ["--all-logits"]))
+            self.assertRegex(few, r"\A[a-z]{1,5}(,[a-z]{1,5}){2}\n\Z")
+            self.assertEqual(few, full)
 
     def test_logit_bias_decides(self):
         result = weft("run", "-m", Q8, "-p", "ROMEO:", "-n", 3, "--temp", 0, "--json", "--logit-bias", "40+1000")

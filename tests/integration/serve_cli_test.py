@@ -80,6 +80,26 @@ class Serve(unittest.TestCase):
         self.assertEqual(chunks[-1]["usage"]["completion_tokens"], 12)
         self.assertEqual([c["choices"][0]["finish_reason"] for c in chunks if c["choices"]][-1], "length")
 
+    def test_formats_bind_the_text(self):
+        schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}, "age": {"type": "integer"}},
+                  "required": ["name", "age"], "additionalProperties": False}
+        status, text = self.server.ask("/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "Who?"}], "max_tokens": 200, "seed": 3, "n": 3,
+            "response_format": {"type": "json_schema", "json_schema": {"name": "who", "schema": schema}}})
+        self.assertEqual(status, 200, text)
+        for choice in json.loads(text)["choices"]:
+            self.assertEqual(choice["finish_reason"], "stop")
+            self.assertEqual(list(json.loads(choice["message"]["content"])), ["name", "age"])
+        status, text = self.server.ask("/v1/completions", {"prompt": "A", "max_tokens": 50, "grammar": 'root ::= [a-c]{3} "!"'})
+        self.assertEqual(status, 200, text)
+        self.assertRegex(json.loads(text)["choices"][0]["text"], r"\A[a-c]{3}!\Z")
+        for fields, word in (({"grammar": "root ::= " + "(" * 60000}, "nested groups"), ({"grammar": "x"}, "grammar"),
+                             ({"response_format": {"type": "json_schema", "json_schema": {
+                                 "name": "x", "schema": {"not": {}}}}}, "'not'")):
+            status, text = self.server.ask("/v1/completions", {"prompt": "A", "max_tokens": 5, **fields})
+            self.assertEqual(status, 400, text)
+            self.assertIn(word, text)
+
     def test_refusals_name_the_field(self):
         for body, field in (({"prompt": "a", "max_tokens": "many"}, "max_tokens"), ({"max_tokens": 1}, "prompt"),
                             ({"prompt": "a", "temperature": -1}, "temperature")):

@@ -12,6 +12,7 @@
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 #include "coordinator/cli/commands/commands.h"
+#include "coordinator/cli/grammar_flags.h"
 #include "coordinator/cli/process_counters.h"
 #include "coordinator/cli/progress_bar.h"
 #include "coordinator/cli/sampler_flags.h"
@@ -28,6 +29,7 @@ constexpr size_t kMostPromptBytes = size_t{64} << 20;
 struct RunFlags {
   ModelFlags model;
   SamplerFlags sampler;
+  GrammarFlags grammar;
   std::string prompt;
   int64_t count = 128;
   bool json = false;
@@ -102,10 +104,19 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
   return Print(json.dump() + "\n");
 }
 
-absl::Status Run(RunFlags& flags, CommandContext& context) {
+absl::Status CheckRunFlags(const RunFlags& flags) {
   if (flags.count < -1) {
     return absl::InvalidArgumentError(absl::StrCat("-n: ", flags.count, " tokens, want >= -1"));
   }
+  if (flags.grammar.any() && flags.ignore_end) {
+    return absl::InvalidArgumentError(
+        "--ignore-eos: a text that follows a grammar ends where the grammar does");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(RunFlags& flags, CommandContext& context) {
+  RETURN_IF_ERROR(CheckRunFlags(flags));
   ASSIGN_OR_RETURN(SamplerOptions options,
                    ParseSamplerFlags(flags.sampler, std::random_device{}()));
   ASSIGN_OR_RETURN(const std::unique_ptr<LocalSession> session,
@@ -124,6 +135,11 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   if (flags.verbose) context.logger.Info("sampler: " + SamplerChainText(options));
   Sampler sampler(options);
   for (const int32_t token : tokens) sampler.Accept(token);
+  std::unique_ptr<GrammarMatcher> matcher;
+  if (flags.grammar.any()) {
+    ASSIGN_OR_RETURN(matcher, MakeMatcher(flags.grammar, *tokenizer, context.logger));
+    sampler.SetFilter(matcher.get());
+  }
 
   std::string text;
   Utf8Stream stream;
@@ -147,15 +163,17 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
     }
     sampler.Accept(token);
     show(stream.Append(tokenizer->Piece(token, false)));
-    return written.ok();
+    if (matcher != nullptr) written.Update(matcher->Accept(token));
+    return written.ok() && (matcher == nullptr || !matcher->MustEnd());
   };
   ProgressBar bar(context.clock, "reading the prompt", "tokens");
   callbacks.progress = [&](int64_t done, int64_t total) {
     bar.Update(done, total);
     if (done == total) bar.Finish();  // before the first token
   };
-  ASSIGN_OR_RETURN(const GenerateResult result,
+  ASSIGN_OR_RETURN(GenerateResult result,
                    Generate(session->runner(), context.clock, tokens, flags.count, callbacks));
+  if (matcher != nullptr && matcher->MustEnd()) result.stop = StopReason::kEndOfText;
   processes.last = ReadProcessCounters(session->group(), session->fleet());
   show(stream.Finish());
   if (!flags.json) written.Update(Print("\n"));
@@ -176,6 +194,7 @@ void AddRunCommand(CLI::App& app, CommandContext& context) {
   command->add_option("-n,--predict", flags->count, "most tokens to add; -1: until the end")
       ->capture_default_str();
   AddSamplerFlags(*command, flags->sampler);
+  AddGrammarFlags(*command, flags->grammar);
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the end-of-text token");
   command->add_flag("--all-logits", flags->all_logits,
                     "fetch every token's logits, not the likeliest ones; same text, slower");

@@ -17,6 +17,7 @@
 #include "coordinator/cli/local_serving_session.h"
 #include "coordinator/cli/sampler_flags.h"
 #include "coordinator/http/api_keys.h"
+#include "coordinator/http/grammar_constraints.h"
 #include "coordinator/http/http_server.h"
 #include "coordinator/http/template_format.h"
 #include "coordinator/serving/inference_loop.h"
@@ -132,7 +133,9 @@ absl::Status Serve(ServeFlags& flags, CommandContext& context) {
                        OpenLocalServingSession(flags.model, needs, context.clock, context.logger),
                        *tokenizer, flags.serving, context.clock, context.logger));
   LoopEngine engine(*loop);
-  const HttpServer::Parts parts{.engine = &engine, .tokenizer = tokenizer.get(), .chat = &chat};
+  const GrammarConstraints constraints(*tokenizer);
+  const HttpServer::Parts parts{
+      .engine = &engine, .tokenizer = tokenizer.get(), .chat = &chat, .constraints = &constraints};
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server,
                    HttpServer::Start(http, parts, context.clock, context.logger));
   context.logger.Info(StdView(absl::StrCat("listening on http://", http.host, ":", server->port(),

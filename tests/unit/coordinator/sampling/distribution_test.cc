@@ -120,8 +120,6 @@ TEST(Distribution, Mirostat_ApproachesItsSurprise) {
   for (size_t i = 0; i < logits.size(); ++i) {
     logits[i] = static_cast<float>(-std::log(static_cast<double>(i + 1)) + 0.1 * noise.Normal());
   }
-  double total = 0;
-  for (const float x : logits) total += std::exp(x);
   for (const Mirostat version : {Mirostat::kVersion1, Mirostat::kVersion2}) {
     SamplerOptions options = Bare();
     options.mirostat = version;

@@ -78,6 +78,8 @@ class LocalSession {
   Device& cpu() { return *local_.devices.back(); }
   const Clock& clock() const { return clock_; }
   int32_t threads() const { return local_.threads; }
+  // What the flags ask of the placement.
+  const PlacementOptions& placement_options() const { return request_.placement; }
 
   // Made on first use: commands that work with ids alone need none. Errors: as Tokenizer::Create.
   absl::StatusOr<const Tokenizer*> tokenizer();

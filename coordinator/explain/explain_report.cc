@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +14,7 @@
 #include "coordinator/engine/step_plan.h"
 #include "coordinator/explain/explain_phase.h"
 #include "coordinator/explain/explain_remarks.h"
+#include "coordinator/explain/held_bytes.h"
 #include "coordinator/placement/model_placement.h"
 #include "coordinator/scheduler/plan_context.h"
 
@@ -98,11 +97,6 @@ class ReportMaker {
   // The position of a device of the placement among those shown: of a group, of its first rank.
   int32_t Shown(int32_t device) const { return held_.layout.ranks[device].front(); }
 
-  ExplainDevice& Reported(const Device* device) {
-    const std::vector<Device*>& all = held_.layout.devices;
-    return report_.devices[std::find(all.begin(), all.end(), device) - all.begin()];
-  }
-
   void AddGroups() {
     for (size_t d = 0; d < groups_.size(); ++d) {
       report_.groups.push_back({groups_[d]->name(), held_.layout.ranks[d], placed_.rank_shares[d]});
@@ -168,28 +162,9 @@ class ReportMaker {
       }
       report_.weights.push_back(std::move(shown));
     }
-    CountWeights();
   }
 
-  // A device's slices; a tensor that several weights share counts once.
-  void CountWeights() {
-    const std::vector<int64_t> bytes =
-        WeightBytesByDevice(model_, placed_.placement.weights, placed_.devices.size());
-    for (size_t d = 0; d < bytes.size(); ++d) {
-      if (held_.layout.ranks[d].size() == 1) report_.devices[Shown(d)].weight_bytes = bytes[d];
-    }
-    std::set<std::tuple<const Device*, const GgufTensor*, int64_t>> seen;
-    for (const WeightSlice& slice : held_.weights) {
-      ExplainDevice& device = Reported(slice.device);
-      ++device.weights;
-      if (held_.layout.weights[slice.weight].ids.size() == 1) continue;
-      const GgufTensor* first =
-          model_.weight_table().TensorsOf(model_.weights()[slice.weight]).front();
-      if (!seen.insert({slice.device, first, slice.runs[0].offset}).second) continue;
-      device.weight_bytes += slice.device->buffer_type().TensorBytes(slice.layout);
-    }
-  }
-
+  // And what each device holds.
   absl::Status AddCaches() {
     const int64_t pages = ShapeOf(options_, 1).pages;
     for (size_t i = 0; i < model_.caches().size(); ++i) {
@@ -201,12 +176,13 @@ class ReportMaker {
       report_.caches.push_back(
           {cache.layer, cache.is_value, bytes, Shown(home), placed_.placement.cache_reasons[i]});
     }
-    for (const CacheSlice& slice : held_.caches) {
-      CacheSpec cache = model_.caches()[slice.cache];
-      cache.n_head = slice.n_head;
-      const DType dtype = cache.is_value ? options_.value_type : options_.key_type;
-      ASSIGN_OR_RETURN(const TensorLayout layout, PackedLayout(dtype, cache.PageExtents(pages)));
-      Reported(slice.device).cache_bytes += slice.device->buffer_type().TensorBytes(layout);
+    ASSIGN_OR_RETURN(
+        const std::vector<HeldBytes> held,
+        CountHeldBytes(model_, placed_, held_, {options_.key_type, options_.value_type, pages}));
+    for (size_t d = 0; d < held.size(); ++d) {
+      report_.devices[d].weights = held[d].weights;
+      report_.devices[d].weight_bytes = held[d].weight_bytes;
+      report_.devices[d].cache_bytes = held[d].cache_bytes;
     }
     return absl::OkStatus();
   }

@@ -11,6 +11,7 @@
 #include "coordinator/http/api_error.h"
 #include "coordinator/http/chat_handler.h"
 #include "coordinator/http/completion_handler.h"
+#include "coordinator/http/fleet_handler.h"
 #include "coordinator/http/metrics.h"
 #include "coordinator/http/model_handlers.h"
 #include "coordinator/http/reply_json.h"
@@ -61,6 +62,7 @@ Dispatcher::Dispatcher(ServedModel model, DispatcherOptions options, Logger& log
                          HttpReply reply;
                          reply.content_type = extra.content_type;
                          reply.body = extra.body();
+                         reply.headers = extra.headers;
                          return reply;
                        }});
   }
@@ -89,6 +91,10 @@ void Dispatcher::AddApiRoutes() {
   routes_.push_back(
       {.method = "GET", .path = kModels, .handler = [this](const HttpRequest&, ClientWatch&) {
          return HandleModels(model_);
+       }});
+  routes_.push_back(
+      {.method = "GET", .path = "/v1/fleet", .handler = [this](const HttpRequest&, ClientWatch&) {
+         return HandleFleet(model_, health());
        }});
   routes_.push_back({.method = "GET",
                      .path = absl::StrCat(kModels, "/"),

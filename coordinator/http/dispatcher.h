@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -25,6 +26,7 @@ struct ExtraRoute {
   std::string content_type;
   bool needs_key = true;
   std::function<std::string()> body;  // any thread
+  std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
 struct DispatcherOptions {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/unix_time.h"
+#include "coordinator/http/page/page_routes.h"
 
 namespace weft {
 namespace {
@@ -65,6 +66,7 @@ DispatcherOptions DispatchOf(const HttpServerOptions& options) {
   dispatch.health.stall_seconds = options.stall_seconds;
   dispatch.most_body_bytes = options.most_body_bytes;
   dispatch.extra = options.extra;
+  for (ExtraRoute& route : PageRoutes()) dispatch.extra.push_back(std::move(route));
   return dispatch;
 }
 
@@ -77,6 +79,7 @@ ServedModel ModelOf(const HttpServerOptions& options, const HttpServer::Parts& p
   model.tokenizer = parts.tokenizer;
   model.chat = parts.chat;
   model.constraints = parts.constraints;
+  model.fleet = parts.fleet;
   model.sampler = options.sampler;
   model.clock = &clock;
   model.ids = &ids;

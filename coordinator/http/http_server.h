@@ -40,13 +40,14 @@ struct HttpServerOptions {
 class HttpServer {
  public:
   // Listens when it returns. `engine`, `tokenizer`, `chat` (may be null: no chat), `constraints`
-  // (may be null: none), `clock` and `logger` outlive it. Errors: INVALID_ARGUMENT for options;
-  // UNAVAILABLE with the address where it cannot listen.
+  // (may be null: none), `fleet` (may be null: not shown), `clock` and `logger` outlive it. Errors:
+  // INVALID_ARGUMENT for options; UNAVAILABLE with the address where it cannot listen.
   struct Parts {
     TextEngine* engine = nullptr;
     const Tokenizer* tokenizer = nullptr;
     const ChatFormat* chat = nullptr;
     const OutputConstraints* constraints = nullptr;
+    const FleetView* fleet = nullptr;
   };
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpServerOptions& options,
                                                            const Parts& parts, const Clock& clock,

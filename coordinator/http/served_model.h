@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "coordinator/http/chat_format.h"
+#include "coordinator/http/fleet_view.h"
 #include "coordinator/http/id_source.h"
 #include "coordinator/http/text_engine.h"
 #include "coordinator/sampling/sampler_options.h"
@@ -21,6 +22,7 @@ struct ServedModel {
   const Tokenizer* tokenizer = nullptr;
   const ChatFormat* chat = nullptr;                // null: no chat
   const OutputConstraints* constraints = nullptr;  // null: none
+  const FleetView* fleet = nullptr;                // null: nothing is known of machines
   SamplerOptions sampler;                          // of requests that say nothing else
   const Clock* clock = nullptr;
   IdSource* ids = nullptr;

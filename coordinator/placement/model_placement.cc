@@ -292,6 +292,11 @@ absl::StatusOr<ModelPlacement> PlaceModel(const Model& model, absl::Span<Device*
       .Place();
 }
 
+int32_t HomeDevice(const Weight& weight, const ModelPlacement& placement) {
+  if (weight.role == WeightRole::kTokenEmbedding) return placement.input_device;
+  return weight.layer < 0 ? placement.layer_devices.back() : placement.layer_devices[weight.layer];
+}
+
 std::vector<int64_t> WeightBytesByDevice(const Model& model, absl::Span<const int32_t> weights,
                                          size_t device_count) {
   std::vector<int64_t> bytes(device_count, 0);

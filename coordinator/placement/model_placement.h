@@ -39,6 +39,10 @@ struct ModelPlacement {
 absl::StatusOr<ModelPlacement> PlaceModel(const Model& model, absl::Span<Device* const> devices,
                                           const PlacementOptions& options);
 
+// The device of the weight's layer: of the token embedding the input layer's, of what belongs to no
+// layer the output layer's.
+int32_t HomeDevice(const Weight& weight, const ModelPlacement& placement);
+
 // Bytes of weights by device; a tensor that weights of one device share counts once.
 std::vector<int64_t> WeightBytesByDevice(const Model& model, absl::Span<const int32_t> weights,
                                          size_t device_count);

@@ -46,11 +46,6 @@ void AppendTotals(const ModelPlacement& placement, const Model& model,
   }
 }
 
-int32_t HomeOf(const Weight& weight, const ModelPlacement& placement) {
-  if (weight.role == WeightRole::kTokenEmbedding) return placement.input_device;
-  return weight.layer < 0 ? placement.layer_devices.back() : placement.layer_devices[weight.layer];
-}
-
 }  // namespace
 
 std::string PlacementText(const ModelPlacement& placement, const Model& model,
@@ -60,7 +55,7 @@ std::string PlacementText(const ModelPlacement& placement, const Model& model,
   AppendTotals(placement, model, devices, out);
   for (size_t i = 0; i < placement.weights.size(); ++i) {
     const Weight& weight = model.weights()[i];
-    if (placement.weights[i] == HomeOf(weight, placement)) continue;
+    if (placement.weights[i] == HomeDevice(weight, placement)) continue;
     absl::StrAppend(&out, "weight ", weight.name, ": ", devices[placement.weights[i]]->name(), " (",
                     placement.weight_reasons[i], ")\n");
   }

@@ -265,6 +265,7 @@ void BatchEngine::EndFailed(const absl::Status& status) {
 void BatchEngine::Describe(ServingState& state) const {
   state.runner = runner_.counters();
   state.memory = runner_.memory();
+  state.processes = session_.processes();
   state.active = static_cast<int64_t>(active_.size());
   state.slots = runner_.options().sequences;
   state.pages = runner_.page_count();

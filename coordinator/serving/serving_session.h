@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/engine/model_runner.h"
+#include "coordinator/serving/serving_state.h"
 
 namespace weft {
 
@@ -20,6 +22,8 @@ class ServingSession {
   virtual absl::Status lost() = 0;
   // Parts of the model that follow each other, on devices of their own.
   virtual int64_t stages() const = 0;
+  // By process; none where all runs here.
+  virtual std::vector<ProcessTimes> processes() { return {}; }
 };
 
 // Opens it: at first, and again after each loss.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/clock.h"
@@ -48,10 +49,21 @@ struct ServingCounters {
   double working_seconds = 0;  // on what is between them: batches, sampling, text
 };
 
+// What a process did for the steps of this session.
+struct ProcessTimes {
+  std::string name;
+  int64_t steps = 0;
+  double compute_seconds = 0;
+  double wait_seconds = 0;        // for what other processes send
+  double round_trip_seconds = 0;  // from request to reply; 0: it is not far away
+  int64_t sent_bytes = 0;         // to other processes of the plan
+};
+
 struct ServingState {
   ServingCounters counters;
   RunnerCounters runner;  // of the session
   RunnerMemory memory;
+  std::vector<ProcessTimes> processes;  // none where all runs here
   bool ready = false;   // a token went through every rank since the session was opened
   std::string trouble;  // why it is not
   int64_t active = 0;   // sequences with a slot

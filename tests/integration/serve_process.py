@@ -26,12 +26,12 @@ def await_value(ask, seconds):
 
 
 class ServeProcess:
-    """weft serve with the demo model; returns when it listens."""
+    """weft serve with the demo model or another; returns when it listens."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, model=MODEL):
         self.log = tempfile.NamedTemporaryFile("r", prefix="weft-serve-", suffix=".log")
         with open(self.log.name, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen([WEFT, "serve", "-m", MODEL, "--port", "0", *arguments],
+            self.process = subprocess.Popen([WEFT, "serve", "-m", model, "--port", "0", *arguments],
                                             stdout=subprocess.DEVNULL, stderr=log)
         found = await_value(lambda: READY.search(self.text()) or self.ended(), START_S)
         self.port, self.health_port = int(found.group(1)), int(found.group(2))

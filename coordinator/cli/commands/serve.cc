@@ -128,14 +128,18 @@ absl::Status Serve(ServeFlags& flags, CommandContext& context) {
                            .cache_contexts = kDefaultCacheContexts,
                            .prepare_all = true};
 
+  FleetBoard board;
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceLoop> loop,
-                   InferenceLoop::Start(
-                       OpenLocalServingSession(flags.model, needs, context.clock, context.logger),
-                       *tokenizer, flags.serving, context.clock, context.logger));
+                   InferenceLoop::Start(OpenLocalServingSession(flags.model, needs, context.clock,
+                                                                context.logger, &board),
+                                        *tokenizer, flags.serving, context.clock, context.logger));
   LoopEngine engine(*loop);
   const GrammarConstraints constraints(*tokenizer);
-  const HttpServer::Parts parts{
-      .engine = &engine, .tokenizer = tokenizer.get(), .chat = &chat, .constraints = &constraints};
+  const HttpServer::Parts parts{.engine = &engine,
+                                .tokenizer = tokenizer.get(),
+                                .chat = &chat,
+                                .constraints = &constraints,
+                                .fleet = &board};
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server,
                    HttpServer::Start(http, parts, context.clock, context.logger));
   context.logger.Info(StdView(absl::StrCat("listening on http://", http.host, ":", server->port(),

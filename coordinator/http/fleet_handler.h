@@ -1,0 +1,12 @@
+// GET /v1/fleet: the plan, and what it does.
+#pragma once
+
+#include "coordinator/http/health_report.h"
+#include "coordinator/http/http_message.h"
+#include "coordinator/http/served_model.h"
+
+namespace weft {
+
+HttpReply HandleFleet(const ServedModel& model, const Health& health);
+
+}  // namespace weft

@@ -1,7 +1,7 @@
 // POST /v1/chat/completions
 #pragma once
 
-#include "coordinator/http/http_message.h"
+#include "common/http/http_message.h"
 #include "coordinator/http/served_model.h"
 
 namespace weft {

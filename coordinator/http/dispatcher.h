@@ -11,9 +11,9 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/http/http_message.h"
 #include "coordinator/http/api_keys.h"
 #include "coordinator/http/health_report.h"
-#include "coordinator/http/http_message.h"
 #include "coordinator/http/origin_check.h"
 #include "coordinator/http/request_counters.h"
 #include "coordinator/http/served_model.h"

@@ -6,18 +6,6 @@
 #include "coordinator/http/reply_json.h"
 
 namespace weft {
-namespace {
-
-HttpReply TextReply(int status, const std::string& text) {
-  HttpReply reply;
-  reply.status = status;
-  reply.content_type = "text/plain; charset=utf-8";
-  reply.body = text + "\n";
-  return reply;
-}
-
-}  // namespace
-
 Health HealthOf(const ServingState& state, bool draining, const HealthOptions& options,
                 Clock::TimePoint now) {
   Health health;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/base/clock.h"
-#include "coordinator/http/http_message.h"
+#include "common/http/http_message.h"
 #include "coordinator/json/checked_json.h"
 #include "coordinator/serving/serving_state.h"
 

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/http/http_listener.h"
 #include "coordinator/http/dispatcher.h"
-#include "coordinator/http/http_listener.h"
 #include "coordinator/http/served_model.h"
 
 namespace weft {

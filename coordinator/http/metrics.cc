@@ -1,80 +1,20 @@
 #include "coordinator/http/metrics.h"
 
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-
-#include <limits>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/metrics/metric_list.h"
 
 namespace weft {
 namespace {
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
-using prometheus::MetricType;
-
-// Collects families; each call adds one.
-class MetricList {
- public:
-  void Counter(const char* name, const char* help, double value) {
-    Add(name, help, MetricType::Counter).metric.emplace_back().counter.value = value;
+void AddRequests(const RequestCounters& requests, MetricList& list) {
+  for (const auto& [key, count] : requests.counts()) {
+    list.Counter("weft_http_requests_total", "HTTP requests by route and status.",
+                 static_cast<double>(count),
+                 {{"route", key.first}, {"code", absl::StrCat(key.second)}});
   }
-
-  void Gauge(const char* name, const char* help, double value) {
-    Add(name, help, MetricType::Gauge).metric.emplace_back().gauge.value = value;
-  }
-
-  // One gauge a row, told apart by a label.
-  void Gauges(const char* name, const char* help, const char* label,
-              const std::vector<std::pair<std::string, double>>& rows) {
-    MetricFamily& family = Add(name, help, MetricType::Gauge);
-    for (const auto& [value, number] : rows) {
-      ClientMetric& metric = family.metric.emplace_back();
-      metric.label.push_back({label, value});
-      metric.gauge.value = number;
-    }
-  }
-
-  void Histogram(const char* name, const char* help, const DurationHistogram& histogram) {
-    ClientMetric& metric = Add(name, help, MetricType::Histogram).metric.emplace_back();
-    metric.histogram.sample_count = static_cast<uint64_t>(histogram.count);
-    metric.histogram.sample_sum = histogram.sum;
-    uint64_t cumulative = 0;
-    for (size_t i = 0; i < DurationHistogram::kBounds.size(); ++i) {
-      cumulative += static_cast<uint64_t>(histogram.counts[i]);
-      metric.histogram.bucket.push_back({cumulative, DurationHistogram::kBounds[i]});
-    }
-    metric.histogram.bucket.push_back(
-        {metric.histogram.sample_count, std::numeric_limits<double>::infinity()});
-  }
-
-  void Requests(const RequestCounters& requests) {
-    MetricFamily& family =
-        Add("weft_http_requests_total", "HTTP requests by route and status.", MetricType::Counter);
-    for (const auto& [key, count] : requests.counts()) {
-      ClientMetric& metric = family.metric.emplace_back();
-      metric.label.push_back({"route", key.first});
-      metric.label.push_back({"code", absl::StrCat(key.second)});
-      metric.counter.value = static_cast<double>(count);
-    }
-  }
-
-  const std::vector<MetricFamily>& families() const { return families_; }
-
- private:
-  MetricFamily& Add(const char* name, const char* help, MetricType type) {
-    MetricFamily& family = families_.emplace_back();
-    family.name = name;
-    family.help = help;
-    family.type = type;
-    return family;
-  }
-
-  std::vector<MetricFamily> families_;
-};
+}
 
 void AddCounters(const ServingCounters& c, MetricList& list) {
   const auto add = [&](const char* name, const char* help, int64_t value) {
@@ -99,13 +39,13 @@ void AddCounters(const ServingCounters& c, MetricList& list) {
                c.waiting_seconds);
   list.Counter("weft_engine_working_seconds_total",
                "Time the engine spent between steps: batches, sampling, text.", c.working_seconds);
-  list.Histogram("weft_queue_seconds", "From submission to admission.", c.queue);
+  list.Histogram("weft_queue_seconds", "From submission to admission.", c.queue.view());
   list.Histogram("weft_time_to_first_token_seconds", "From submission to the first token.",
-                 c.first_token);
+                 c.first_token.view());
   list.Histogram("weft_time_per_token_seconds", "Between tokens of one continuation.",
-                 c.between_tokens);
+                 c.between_tokens.view());
   list.Histogram("weft_step_seconds", "From the launch of a step to the end of its sampling.",
-                 c.step);
+                 c.step.view());
 }
 
 void AddRunner(const ServingState& state, MetricList& list) {
@@ -133,26 +73,33 @@ std::string MetricsText(const ServingState& state, const Health& health,
   list.Gauge("weft_ready", "1 if requests are served.", health.ready ? 1 : 0);
   list.Gauge("weft_progressing", "1 unless work waits and no step ends.",
              health.progressing ? 1 : 0);
-  list.Gauges("weft_requests", "Continuations under way.", "state",
-              {{"active", static_cast<double>(state.active)},
-               {"waiting", static_cast<double>(state.waiting)}});
+  const auto by_state = [&list](const char* name, const char* help, const char* value,
+                                int64_t number) {
+    list.Gauge(name, help, static_cast<double>(number), {{"state", value}});
+  };
+  for (const auto& [value, number] :
+       {std::pair("active", state.active), std::pair("waiting", state.waiting)}) {
+    by_state("weft_requests", "Continuations under way.", value, number);
+  }
   list.Gauge("weft_slots", "Continuations that can share a step.",
              static_cast<double>(state.slots));
-  list.Gauges("weft_kv_pages", "Pages of the cache: in use, kept for reuse, free.", "state",
-              {{"used", static_cast<double>(state.pages_used)},
-               {"kept", static_cast<double>(state.pages_kept)},
-               {"free", static_cast<double>(state.pages - state.pages_used - state.pages_kept)}});
+  const int64_t free = state.pages - state.pages_used - state.pages_kept;
+  for (const auto& [value, number] :
+       {std::pair("used", state.pages_used), std::pair("kept", state.pages_kept),
+        std::pair("free", free)}) {
+    by_state("weft_kv_pages", "Pages of the cache: in use, kept for reuse, free.", value, number);
+  }
   AddCounters(state.counters, list);
   AddRunner(state, list);
   list.Gauge("weft_http_connections", "Open connections.",
              static_cast<double>(requests.connections()));
-  list.Requests(requests);
-  return prometheus::TextSerializer().Serialize(list.families());
+  AddRequests(requests, list);
+  return list.Text();
 }
 
 HttpReply MetricsReply(const std::string& text) {
   HttpReply reply;
-  reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  reply.content_type = kMetricsContentType;
   reply.body = text;
   return reply;
 }

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "common/http/http_message.h"
 #include "coordinator/http/health_report.h"
-#include "coordinator/http/http_message.h"
 #include "coordinator/http/request_counters.h"
 #include "coordinator/serving/serving_state.h"
 

@@ -1,7 +1,7 @@
 // The endpoints that generate nothing: models, tokens, embeddings.
 #pragma once
 
-#include "coordinator/http/http_message.h"
+#include "common/http/http_message.h"
 #include "coordinator/http/served_model.h"
 
 namespace weft {

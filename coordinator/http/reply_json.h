@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/http/http_message.h"
 #include "coordinator/http/choice_streams.h"
-#include "coordinator/http/http_message.h"
 #include "coordinator/json/checked_json.h"
 #include "coordinator/sampling/log_probabilities.h"
 #include "coordinator/serving/generation_request.h"

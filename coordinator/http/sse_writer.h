@@ -2,7 +2,7 @@
 // Source: WHATWG HTML, "Server-sent events".
 #pragma once
 
-#include "coordinator/http/http_message.h"
+#include "common/http/http_message.h"
 #include "coordinator/json/checked_json.h"
 
 namespace weft {

@@ -1,28 +1,16 @@
 // What the engine's thread tells the others about itself.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/clock.h"
+#include "common/metrics/histogram.h"
 #include "coordinator/engine/model_runner.h"
 
 namespace weft {
-
-// Counts of durations by upper bound, as Prometheus takes them.
-struct DurationHistogram {
-  // Seconds; the last bucket, beyond them, is the rest of `count`.
-  static constexpr std::array<double, 14> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
-                                                     0.25,  0.5,    1,     2.5,  5,     10,   30};
-  std::array<int64_t, kBounds.size()> counts = {};  // each of its own bucket
-  int64_t count = 0;
-  double sum = 0;
-
-  void Add(double seconds);
-};
 
 struct ServingCounters {
   // One more that ended so.

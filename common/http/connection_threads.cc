@@ -1,4 +1,4 @@
-#include "coordinator/http/connection_threads.h"
+#include "common/http/connection_threads.h"
 
 #include <utility>
 

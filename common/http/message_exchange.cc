@@ -1,4 +1,4 @@
-#include "coordinator/http/message_exchange.h"
+#include "common/http/message_exchange.h"
 
 #include <utility>
 

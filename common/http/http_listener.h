@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
-#include "coordinator/http/http_message.h"
+#include "common/http/http_message.h"
 
 namespace weft {
 

@@ -40,6 +40,15 @@ struct HttpReply {
   std::function<void(ByteSink&)> stream;
 };
 
+// A line of text.
+inline HttpReply TextReply(int status, const std::string& text) {
+  HttpReply reply;
+  reply.status = status;
+  reply.content_type = "text/plain; charset=utf-8";
+  reply.body = text + "\n";
+  return reply;
+}
+
 // The client that waits for a reply. It outlives handler and stream.
 class ClientWatch {
  public:

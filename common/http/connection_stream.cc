@@ -1,4 +1,4 @@
-#include "coordinator/http/connection_stream.h"
+#include "common/http/connection_stream.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "coordinator/http/http_listener.h"
+#include "common/http/http_listener.h"
 
 #include <httplib.h>
 #include <sys/socket.h>
@@ -17,10 +17,10 @@
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
-#include "coordinator/http/connection_stream.h"
-#include "coordinator/http/connection_threads.h"
-#include "coordinator/http/connection_watcher.h"
-#include "coordinator/http/message_exchange.h"
+#include "common/http/connection_stream.h"
+#include "common/http/connection_threads.h"
+#include "common/http/connection_watcher.h"
+#include "common/http/message_exchange.h"
 
 namespace weft {
 namespace {

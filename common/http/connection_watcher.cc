@@ -1,4 +1,4 @@
-#include "coordinator/http/connection_watcher.h"
+#include "common/http/connection_watcher.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "coordinator/http/http_message.h"
+#include "common/http/http_message.h"
 
 namespace weft {
 

@@ -7,18 +7,13 @@
 #include "coordinator/chat/marker_scan.h"
 #include "coordinator/chat/reply_calls.h"
 #include "coordinator/chat/reply_format.h"
+#include "coordinator/chat/reply_markers.h"
 
 namespace weft {
 namespace {
 
-// U+FF5C is the bar, U+2581 the low line between words.
-#define WEFT_DEEPSEEK(a, b, c) "<\xEF\xBD\x9C" a "\xE2\x96\x81" b "\xE2\x96\x81" c "\xEF\xBD\x9C>"
-constexpr std::string_view kOpen[] = {WEFT_DEEPSEEK("tool", "calls", "begin"),
-                                      WEFT_DEEPSEEK("tool", "call", "begin")};
-constexpr std::string_view kCallEnd[] = {WEFT_DEEPSEEK("tool", "call", "end")};
-constexpr std::string_view kCallsEnd = WEFT_DEEPSEEK("tool", "calls", "end");
-#undef WEFT_DEEPSEEK
-constexpr std::string_view kSeparator = "<\xEF\xBD\x9Ctool\xE2\x96\x81sep\xEF\xBD\x9C>";
+constexpr std::string_view kOpen[] = {marker::kCallsBegin, marker::kCallBegin};
+constexpr std::string_view kCallEnd[] = {marker::kCallEnd};
 constexpr std::string_view kFence = "```";
 constexpr std::string_view kSpace = " \t\r\n";
 
@@ -29,10 +24,10 @@ std::string_view Trim(std::string_view text) {
 
 // "function<sep>name\n```json\n{...}\n```" or "name<sep>{...}".
 std::optional<FunctionCall> ParseBody(std::string_view body) {
-  const size_t separator = body.find(kSeparator);
+  const size_t separator = body.find(marker::kSeparator);
   if (separator == std::string_view::npos) return std::nullopt;
   const std::string_view before = Trim(body.substr(0, separator));
-  const std::string_view after = Trim(body.substr(separator + kSeparator.size()));
+  const std::string_view after = Trim(body.substr(separator + marker::kSeparator.size()));
   if (after.starts_with("{")) return MakeCall(before, after);
   const size_t line_end = after.find('\n');
   if (line_end == std::string_view::npos) return std::nullopt;
@@ -95,10 +90,10 @@ class DeepSeekParser final : public FormatParser {
       state_ = State::kCall;
       return true;
     }
-    if (text->starts_with(kCallsEnd)) {
-      text->erase(0, kCallsEnd.size());
-    } else if (!final &&
-               (MayBe(*text, kOpen[0]) || MayBe(*text, kOpen[1]) || MayBe(*text, kCallsEnd))) {
+    if (text->starts_with(marker::kCallsEnd)) {
+      text->erase(0, marker::kCallsEnd.size());
+    } else if (!final && (MayBe(*text, kOpen[0]) || MayBe(*text, kOpen[1]) ||
+                          MayBe(*text, marker::kCallsEnd))) {
       return false;
     } else if (!called_) {
       sink->Content(opening_);

@@ -9,15 +9,16 @@
 #include "coordinator/chat/marker_scan.h"
 #include "coordinator/chat/reply_calls.h"
 #include "coordinator/chat/reply_format.h"
+#include "coordinator/chat/reply_markers.h"
 
 namespace weft {
 namespace {
 
-constexpr std::string_view kMessage[] = {"<|message|>"};
+constexpr std::string_view kMessage[] = {marker::kMessage};
 // What a header begins with, behind the prompt or elsewhere.
-constexpr std::string_view kHeaders[] = {"<|channel|>", "<|start|>"};
-constexpr std::string_view kEnds[] = {"<|end|>", "<|return|>", "<|call|>", "<|start|>",
-                                      "<|channel|>"};
+constexpr std::string_view kHeaders[] = {marker::kChannel, marker::kStart};
+constexpr std::string_view kEnds[] = {marker::kEnd, marker::kReturn, marker::kCall, marker::kStart,
+                                      marker::kChannel};
 constexpr std::string_view kFunctions = "functions.";
 constexpr size_t kMaxHeaderBytes = 512;
 constexpr size_t kMaxSpace = 64;     // before the first header
@@ -95,7 +96,7 @@ class HarmonyParser final : public FormatParser {
     header_ = text->substr(0, end);
     text->erase(0, end);
     const std::string_view recipient = WordAfter(header_, "to=");
-    const std::string_view channel = WordAfter(header_, "<|channel|>");
+    const std::string_view channel = WordAfter(header_, marker::kChannel);
     name_ = recipient.starts_with(kFunctions) ? recipient.substr(kFunctions.size()) : "";
     scan_.Reset();
     if (!name_.empty()) {

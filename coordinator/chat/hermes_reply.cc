@@ -4,12 +4,13 @@
 #include "coordinator/chat/marker_scan.h"
 #include "coordinator/chat/reply_calls.h"
 #include "coordinator/chat/reply_format.h"
+#include "coordinator/chat/reply_markers.h"
 
 namespace weft {
 namespace {
 
-constexpr std::string_view kOpen[] = {"<tool_call>"};
-constexpr std::string_view kClose = "</tool_call>";
+constexpr std::string_view kOpen[] = {marker::kToolCall};
+constexpr std::string_view kClose = marker::kEndToolCall;
 
 class HermesParser final : public FormatParser {
  public:

@@ -9,11 +9,12 @@
 #include "coordinator/chat/marker_scan.h"
 #include "coordinator/chat/reply_calls.h"
 #include "coordinator/chat/reply_format.h"
+#include "coordinator/chat/reply_markers.h"
 
 namespace weft {
 namespace {
 
-constexpr std::string_view kTag = "<|python_tag|>";
+constexpr std::string_view kTag = marker::kPythonTag;
 constexpr std::string_view kSpace = " \t\r\n";
 // The keys that a call starts with; any other object is an answer in JSON.
 constexpr std::string_view kFirstKeys[] = {"\"name\"", "\"type\""};

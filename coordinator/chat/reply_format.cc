@@ -23,6 +23,7 @@ ReplyFormat DetectReplyFormat(std::string_view source) {
   if (has("<\xEF\xBD\x9Ctool\xE2\x96\x81"
           "call")) {
     format.calls = CallFormat::kDeepSeek;
+    format.fenced = has("```json");
   } else if (has("<tool_call>") || !has("tool_calls")) {
     format.calls = CallFormat::kHermes;
   } else if (has("<|python_tag|>") || (has("<|eot_id|>") && has("\"parameters\""))) {

@@ -19,7 +19,8 @@ enum class CallFormat {
 
 struct ReplyFormat {
   CallFormat calls = CallFormat::kNone;
-  bool think = false;  // thoughts come first, between <think> and </think>
+  bool think = false;   // thoughts come first, between <think> and </think>
+  bool fenced = false;  // kDeepSeek: arguments as V3 and R1 write them, else as V3.1
 
   bool operator==(const ReplyFormat&) const = default;
 };

@@ -3,12 +3,13 @@
 
 #include "coordinator/chat/marker_scan.h"
 #include "coordinator/chat/reply_format.h"
+#include "coordinator/chat/reply_markers.h"
 
 namespace weft {
 namespace {
 
-constexpr std::string_view kOpen[] = {"<think>"};
-constexpr std::string_view kClose[] = {"</think>"};
+constexpr std::string_view kOpen[] = {marker::kThink};
+constexpr std::string_view kClose[] = {marker::kEndThink};
 
 class ThinkParser final : public FormatParser {
  public:

@@ -30,9 +30,10 @@ int HexDigit(char c) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const GrammarLimits& limits) : text_(text), builder_(limits) {}
+  Parser(std::string_view text, GrammarBuilder& builder) : text_(text), builder_(builder) {}
 
-  absl::StatusOr<Grammar> Parse() {
+  // The rule of the whole text.
+  absl::StatusOr<int32_t> Parse() {
     if (text_.size() > builder_.limits().source_bytes) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the grammar has ", text_.size(), " bytes, at most ", builder_.limits().source_bytes));
@@ -42,7 +43,7 @@ class Parser {
     while (at_ < text_.size()) RETURN_IF_ERROR(ParseRule());
     const auto root = rules_.find("root");
     if (root == rules_.end()) return absl::InvalidArgumentError("the grammar has no rule 'root'");
-    return std::move(builder_).Finish(root->second);
+    return root->second;
   }
 
  private:
@@ -293,14 +294,21 @@ class Parser {
 
   const std::string_view text_;
   size_t at_ = 0;
-  GrammarBuilder builder_;
+  GrammarBuilder& builder_;
   absl::flat_hash_map<std::string, int32_t> rules_;
 };
 
 }  // namespace
 
+absl::StatusOr<GrammarElement> AddGbnf(std::string_view text, GrammarBuilder& builder) {
+  ASSIGN_OR_RETURN(const int32_t root, Parser(text, builder).Parse());
+  return GrammarElement{true, root};
+}
+
 absl::StatusOr<Grammar> ParseGbnf(std::string_view text, const GrammarLimits& limits) {
-  return Parser(text, limits).Parse();
+  GrammarBuilder builder(limits);
+  ASSIGN_OR_RETURN(const int32_t root, Parser(text, builder).Parse());
+  return std::move(builder).Finish(root);
 }
 
 }  // namespace weft

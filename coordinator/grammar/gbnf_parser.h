@@ -14,5 +14,7 @@ namespace weft {
 // next name with ::=. The text starts with rule `root`.
 // Errors: INVALID_ARGUMENT with line and column, or naming a rule; see GrammarBuilder::Finish.
 absl::StatusOr<Grammar> ParseGbnf(std::string_view text, const GrammarLimits& limits = {});
+// The same as a part of a grammar that is being built. After an error the grammar is of no use.
+absl::StatusOr<GrammarElement> AddGbnf(std::string_view text, GrammarBuilder& builder);
 
 }  // namespace weft

@@ -115,6 +115,15 @@ CharacterClass MakeCharacterClass(std::vector<CharacterRange> ranges, bool negat
   return result;
 }
 
+std::string TokenBytes(int32_t id) {
+  const char32_t value = kFirstTokenCharacter + static_cast<char32_t>(id);
+  std::string bytes(1, static_cast<char>(0xF8 | (value >> 24)));
+  for (int shift = 18; shift >= 0; shift -= 6) {
+    bytes.push_back(static_cast<char>(0x80 | ((value >> shift) & 0x3F)));
+  }
+  return bytes;
+}
+
 bool Intersects(absl::Span<const CharacterRange> sorted, char32_t first, char32_t last) {
   const auto at = std::lower_bound(sorted.begin(), sorted.end(), first,
                                    [](const CharacterRange& r, char32_t c) { return r.last < c; });
@@ -155,6 +164,11 @@ GrammarElement GrammarBuilder::Class(const CharacterClass& characters) {
   }
   classes_.push_back(characters);
   return {false, static_cast<int32_t>(classes_.size()) - 1};
+}
+
+GrammarElement GrammarBuilder::Token(int32_t id) {
+  const char32_t value = kFirstTokenCharacter + static_cast<char32_t>(id);
+  return Class({{value, value}});
 }
 
 GrammarSequence GrammarBuilder::Text(absl::string_view utf8) {

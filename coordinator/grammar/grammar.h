@@ -24,6 +24,12 @@ struct GrammarLimits {
 
 inline constexpr char32_t kMostCodePoint = 0x10FFFF;
 
+// A control token stands in a grammar as a character of its own behind those of Unicode, so that no
+// text can be taken for it, and in the trie as the UTF-8 that such a number would have (5 bytes).
+inline constexpr char32_t kFirstTokenCharacter = 0x200000;
+inline constexpr int32_t kMostToken = 0x1FFFFFF;
+std::string TokenBytes(int32_t id);
+
 // Code points from `first` to `last`.
 struct CharacterRange {
   char32_t first = 0;
@@ -80,6 +86,8 @@ class GrammarBuilder {
   GrammarElement Class(const CharacterClass& characters);
   // The characters of UTF-8 text.
   GrammarSequence Text(absl::string_view utf8);
+  // A control token, 0 to kMostToken.
+  GrammarElement Token(int32_t id);
   // One of these.
   GrammarElement Choice(std::vector<GrammarSequence> alternatives);
   // `what` at least `least` times and at most `most`; negative: without end.

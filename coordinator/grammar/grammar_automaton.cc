@@ -17,13 +17,23 @@ absl::Status Exceeded(absl::string_view what, int64_t limit) {
       absl::StrCat("the grammar is too ambiguous or too large here: more than ", limit, " ", what));
 }
 
+// How many bytes a character with this first byte has; 0: it cannot be the first of more than one.
+// Forms that are too long are out of reach below.
+uint8_t BytesOfLead(uint8_t lead) {
+  if (lead < 0xC2 || lead > 0xFB) return 0;
+  if (lead < 0xE0) return 2;
+  if (lead < 0xF0) return 3;
+  if (lead < 0xF8) return lead <= 0xF4 ? 4 : 0;
+  return 5;  // control tokens
+}
+
 // The code points whose UTF-8 of `bytes` bytes starts with what made `value`, `left` bytes before
 // its end; first > last if there are none.
 CharacterRange Reachable(char32_t value, int left, int bytes) {
-  static constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  static constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000, kFirstTokenCharacter};
   const char32_t low = value << (6 * left);
   const char32_t high = low | ((char32_t{1} << (6 * left)) - 1);
-  return {std::max(low, kLeast[bytes]), std::min(high, kMostCodePoint)};
+  return {std::max(low, kLeast[bytes]), bytes == 5 ? high : std::min(high, kMostCodePoint)};
 }
 
 }  // namespace
@@ -151,9 +161,8 @@ absl::StatusOr<GrammarAutomaton::State> GrammarAutomaton::Move(State state, uint
   Partial partial = from.partial;
   if (partial.left == 0) {
     if (byte < 0x80) return MoveBy(from, byte, byte);
-    // Lead bytes of 2, 3 and 4; the forms that are too long are out of reach below.
-    partial.bytes = byte >= 0xC2 && byte < 0xE0 ? 2 : byte >= 0xE0 && byte < 0xF0 ? 3 : 4;
-    if (byte < 0xC2 || byte > 0xF4) return kDead;
+    partial.bytes = BytesOfLead(byte);
+    if (partial.bytes == 0) return kDead;
     partial.left = static_cast<uint8_t>(partial.bytes - 1);
     partial.value = byte & (0x7F >> partial.bytes);
   } else {

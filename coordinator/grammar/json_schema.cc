@@ -51,19 +51,10 @@ bool IsKeyword(const std::string& key) {
 
 class Converter {
  public:
-  Converter(const Json& document, const GrammarLimits& limits)
-      : document_(document), builder_(limits), json_(builder_) {}
+  Converter(const Json& document, GrammarBuilder& builder, std::vector<std::string>& ignored)
+      : document_(document), builder_(builder), json_(builder), ignored_(ignored) {}
 
-  absl::StatusOr<SchemaGrammar> Run() {
-    const int32_t root = builder_.AddRule("root");
-    ASSIGN_OR_RETURN(const GrammarElement value, Convert(document_, "#", 0));
-    builder_.AddAlternative(root, {value});
-    absl::StatusOr<Grammar> grammar = std::move(builder_).Finish(root);
-    if (!grammar.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("JSON schema: ", grammar.status().message()));
-    }
-    return SchemaGrammar{*std::move(grammar), std::move(ignored_)};
-  }
+  absl::StatusOr<GrammarElement> Run() { return Convert(document_, "#", 0); }
 
  private:
   absl::Status CheckKeywords(const Json& schema, const std::string& path) {
@@ -408,17 +399,31 @@ class Converter {
   }
 
   const Json& document_;
-  GrammarBuilder builder_;
+  GrammarBuilder& builder_;
   JsonRules json_;
   absl::flat_hash_map<std::string, int32_t> references_;
-  std::vector<std::string> ignored_;
+  std::vector<std::string>& ignored_;
   int64_t merges_left_ = kMostMerges;
 };
 
 }  // namespace
 
+absl::StatusOr<GrammarElement> AddSchema(const Json& schema, GrammarBuilder& builder,
+                                         std::vector<std::string>& ignored) {
+  return Converter(schema, builder, ignored).Run();
+}
+
 absl::StatusOr<SchemaGrammar> SchemaToGrammar(const Json& schema, const GrammarLimits& limits) {
-  return Converter(schema, limits).Run();
+  GrammarBuilder builder(limits);
+  std::vector<std::string> ignored;
+  const int32_t root = builder.AddRule("root");
+  ASSIGN_OR_RETURN(const GrammarElement value, AddSchema(schema, builder, ignored));
+  builder.AddAlternative(root, {value});
+  absl::StatusOr<Grammar> grammar = std::move(builder).Finish(root);
+  if (!grammar.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("JSON schema: ", grammar.status().message()));
+  }
+  return SchemaGrammar{*std::move(grammar), std::move(ignored)};
 }
 
 absl::StatusOr<SchemaGrammar> SchemaToGrammar(std::string_view schema,

@@ -31,6 +31,10 @@ absl::StatusOr<SchemaGrammar> SchemaToGrammar(const Json& schema, const GrammarL
 absl::StatusOr<SchemaGrammar> SchemaToGrammar(std::string_view schema,
                                               const GrammarLimits& limits = {});
 
+// The same as a part of a grammar that is being built. After an error the grammar is of no use.
+absl::StatusOr<GrammarElement> AddSchema(const Json& schema, GrammarBuilder& builder,
+                                         std::vector<std::string>& ignored);
+
 // Any JSON object.
 absl::StatusOr<Grammar> JsonObjectGrammar();
 

@@ -12,7 +12,7 @@
 
 namespace weft {
 
-// Immutable; built once for a tokenizer and shared. Tokens without bytes (control tokens) and those
+// Immutable; built once for a tokenizer and shared. Tokens without bytes and those
 // longer than kLongestToken are not in it, so no grammar allows them.
 class TokenTrie {
  public:

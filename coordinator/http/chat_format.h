@@ -24,26 +24,27 @@ class ReplyReader {
   virtual std::vector<ReplyEvent> Finish() = 0;
 };
 
+// Holds one continuation to a form. Any thread.
+using ConstraintMaker = std::function<absl::StatusOr<std::unique_ptr<TokenConstraint>>()>;
+
 struct ChatPrompt {
   std::vector<int32_t> tokens;
   std::vector<std::string> stop;                              // beside those of the request
   bool special_tokens = false;                                // readers want to see control tokens
   std::function<std::unique_ptr<ReplyReader>()> make_reader;  // of one reply
+  ConstraintMaker make_constraint;  // of one reply, for what the body asks; empty: anything
 };
 
 // Any thread.
 class ChatFormat {
  public:
   virtual ~ChatFormat() = default;
-  // Errors: INVALID_ARGUMENT for messages that the model's template refuses.
+  // Errors: INVALID_ARGUMENT for messages that the model's template refuses, and for a form or tool
+  // that is wrong; UNIMPLEMENTED where a tool choice cannot be enforced.
   virtual absl::StatusOr<ChatPrompt> Prompt(const ChatBody& request) const = 0;
-  // What a reply must look like because of the tool choice; null: anything. Errors: UNIMPLEMENTED
-  // where this cannot be enforced.
-  virtual absl::StatusOr<std::unique_ptr<TokenConstraint>> Constraint(
-      const ChatBody& request) const = 0;
 };
 
-// Makes what holds a continuation to a format. Any thread.
+// Makes what holds a continuation of a plain prompt to a form. Any thread.
 class OutputConstraints {
  public:
   virtual ~OutputConstraints() = default;

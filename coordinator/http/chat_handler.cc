@@ -38,11 +38,11 @@ absl::StatusOr<ChatJob> PrepareChat(const ServedModel& model, const std::string&
   job.form = {fields.stream, fields.include_usage};
   job.log_probabilities = fields.log_probabilities >= 0;
   for (int64_t choice = 0; choice < fields.choices; ++choice) {
-    ASSIGN_OR_RETURN(GenerationRequest request, setup.Request(tokens, choice));
+    GenerationRequest request = setup.Request(tokens, choice);
     request.special_tokens = prompt.special_tokens;
     request.stop.insert(request.stop.end(), prompt.stop.begin(), prompt.stop.end());
-    if (request.constraint == nullptr) {
-      ASSIGN_OR_RETURN(request.constraint, model.chat->Constraint(chat));
+    if (prompt.make_constraint) {
+      ASSIGN_OR_RETURN(request.constraint, prompt.make_constraint());
     }
     job.requests.push_back(std::move(request));
     job.readers.push_back(prompt.make_reader());

@@ -226,12 +226,6 @@ absl::StatusOr<ChatBody> ReadChatBody(std::string_view body, const SamplerOption
   ASSIGN_OR_RETURN(
       request.generation.max_tokens,
       ReadInteger(root, "max_completion_tokens", request.generation.max_tokens, 1, INT32_MAX));
-  if (request.generation.format != OutputFormat::kText && !request.tools.empty() &&
-      request.tool_choice.kind != ToolChoice::Kind::kNone &&
-      request.tool_choice.kind != ToolChoice::Kind::kAuto) {
-    return absl::InvalidArgumentError(
-        "tool_choice: a reply cannot be a tool call and have a format of its own");
-  }
   return request;
 }
 

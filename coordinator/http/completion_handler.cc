@@ -142,7 +142,8 @@ absl::StatusOr<CompletionJob> PrepareCompletion(const ServedModel& model, const 
     ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, PromptTokens(model, prompt, "prompt"));
     for (int64_t i = 0; i < fields.choices; ++i) {
       const auto choice = static_cast<int64_t>(job.requests.size());
-      ASSIGN_OR_RETURN(job.requests.emplace_back(), setup.Request(tokens, choice));
+      GenerationRequest& request = job.requests.emplace_back(setup.Request(tokens, choice));
+      ASSIGN_OR_RETURN(request.constraint, setup.Constraint());
     }
     echoes.push_back(completion.echo ? EchoOf(model, prompt) : "");
   }

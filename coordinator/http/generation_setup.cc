@@ -113,8 +113,7 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> GenerationSetup::Constraint() c
   return made;
 }
 
-absl::StatusOr<GenerationRequest> GenerationSetup::Request(std::vector<int32_t> prompt,
-                                                           int64_t choice) const {
+GenerationRequest GenerationSetup::Request(std::vector<int32_t> prompt, int64_t choice) const {
   GenerationRequest request;
   request.prompt = std::move(prompt);
   request.sampler = sampler_;
@@ -123,7 +122,6 @@ absl::StatusOr<GenerationRequest> GenerationSetup::Request(std::vector<int32_t> 
   request.stop = fields_->stop;
   request.ignore_end = fields_->ignore_end;
   request.log_probabilities = fields_->log_probabilities;
-  ASSIGN_OR_RETURN(request.constraint, Constraint());
   request.deadline = deadline_;
   request.client = client_;
   return request;

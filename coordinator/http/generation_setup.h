@@ -32,14 +32,15 @@ class GenerationSetup {
                                                 const GenerationFields& fields,
                                                 const std::string& client);
 
-  // The request for a choice, each with a seed and a constraint of its own. Errors:
+  // The request for a choice, each with a seed of its own.
+  GenerationRequest Request(std::vector<int32_t> prompt, int64_t choice) const;
+  // What the fields ask of a continuation of a plain prompt; null: nothing. Errors:
   // INVALID_ARGUMENT or UNIMPLEMENTED naming the field.
-  absl::StatusOr<GenerationRequest> Request(std::vector<int32_t> prompt, int64_t choice) const;
+  absl::StatusOr<std::unique_ptr<TokenConstraint>> Constraint() const;
 
  private:
   GenerationSetup(const ServedModel& model, const GenerationFields& fields)
       : model_(&model), fields_(&fields) {}
-  absl::StatusOr<std::unique_ptr<TokenConstraint>> Constraint() const;
 
   const ServedModel* model_;
   const GenerationFields* fields_;

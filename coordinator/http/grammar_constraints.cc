@@ -6,40 +6,33 @@
 #include "coordinator/grammar/gbnf_parser.h"
 #include "coordinator/grammar/grammar_matcher.h"
 #include "coordinator/grammar/json_schema.h"
-#include "coordinator/grammar/tokenizer_trie.h"
 
 namespace weft {
-namespace {
 
-absl::StatusOr<std::unique_ptr<TokenConstraint>> Follow(Grammar grammar,
-                                                        std::shared_ptr<const TokenTrie> trie) {
+absl::StatusOr<std::unique_ptr<TokenConstraint>> FollowGrammar(
+    std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie) {
   absl::StatusOr<std::unique_ptr<GrammarMatcher>> matcher =
-      GrammarMatcher::Create(std::make_shared<const Grammar>(std::move(grammar)), std::move(trie));
+      GrammarMatcher::Create(std::move(grammar), std::move(trie));
   // Whatever a grammar is too much for, it is the request's.
   if (!matcher.ok()) return absl::InvalidArgumentError(matcher.status().message());
   return std::unique_ptr<TokenConstraint>(*std::move(matcher));
 }
 
-}  // namespace
-
-GrammarConstraints::GrammarConstraints(const Tokenizer& tokenizer)
-    : trie_(MakeTokenTrie(tokenizer)) {}
-
 absl::StatusOr<std::unique_ptr<TokenConstraint>> GrammarConstraints::OfGrammar(
     std::string_view gbnf) const {
   ASSIGN_OR_RETURN(Grammar grammar, ParseGbnf(gbnf));
-  return Follow(std::move(grammar), trie_);
+  return FollowGrammar(std::make_shared<const Grammar>(std::move(grammar)), trie_);
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> GrammarConstraints::OfSchema(
     const Json& schema) const {
   ASSIGN_OR_RETURN(SchemaGrammar made, SchemaToGrammar(schema));
-  return Follow(std::move(made.grammar), trie_);
+  return FollowGrammar(std::make_shared<const Grammar>(std::move(made.grammar)), trie_);
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> GrammarConstraints::OfJsonObject() const {
   ASSIGN_OR_RETURN(Grammar grammar, JsonObjectGrammar());
-  return Follow(std::move(grammar), trie_);
+  return FollowGrammar(std::make_shared<const Grammar>(std::move(grammar)), trie_);
 }
 
 }  // namespace weft

@@ -3,17 +3,23 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "coordinator/grammar/grammar.h"
 #include "coordinator/grammar/token_trie.h"
 #include "coordinator/http/chat_format.h"
-#include "coordinator/tokenizer/tokenizer.h"
 
 namespace weft {
 
+// A continuation that follows `grammar`. Errors: INVALID_ARGUMENT for a grammar that is too much.
+absl::StatusOr<std::unique_ptr<TokenConstraint>> FollowGrammar(
+    std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie);
+
 class GrammarConstraints final : public OutputConstraints {
  public:
-  explicit GrammarConstraints(const Tokenizer& tokenizer);
+  // `trie`: of the model's tokens.
+  explicit GrammarConstraints(std::shared_ptr<const TokenTrie> trie) : trie_(std::move(trie)) {}
 
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfGrammar(std::string_view gbnf) const override;
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfSchema(const Json& schema) const override;

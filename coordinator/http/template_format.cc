@@ -2,13 +2,20 @@
 
 #include <climits>
 #include <ctime>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/unix_time.h"
 #include "coordinator/chat/reply_format.h"
+#include "coordinator/chat/reply_grammar.h"
 #include "coordinator/chat/reply_parser.h"
+#include "coordinator/grammar/gbnf_parser.h"
+#include "coordinator/grammar/json_rules.h"
+#include "coordinator/grammar/json_schema.h"
+#include "coordinator/http/grammar_constraints.h"
 
 namespace weft {
 namespace {
@@ -51,7 +58,35 @@ bool WantsMarkers(const ReplyOptions& options) {
          (options.with_tools && options.format.calls != CallFormat::kNone);
 }
 
+absl::Status OfField(const char* field, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(field, ": ", status.message()));
+}
+
+// What the text of the answer must be.
+absl::StatusOr<GrammarElement> AnswerRule(const GenerationFields& fields, GrammarBuilder& builder) {
+  if (fields.format == OutputFormat::kGrammar) {
+    absl::StatusOr<GrammarElement> rule = AddGbnf(fields.grammar, builder);
+    return rule.ok() ? rule : OfField("grammar", rule.status());
+  }
+  if (fields.format == OutputFormat::kJsonObject) return JsonRules(builder).Object();
+  std::vector<std::string> ignored;
+  absl::StatusOr<GrammarElement> rule = AddSchema(fields.schema, builder, ignored);
+  return rule.ok() ? rule : OfField("response_format", rule.status());
+}
+
 }  // namespace
+
+// Whatever clients write is text: only the template speaks in control tokens.
+absl::StatusOr<GuardedText> TemplateFormat::RenderGuarded(ChatRequest request) const {
+  ASSIGN_OR_RETURN(
+      const TextGuard guard,
+      TextGuard::Create(tokenizer_, {&request.messages, &request.tools, &request.variables}));
+  request.messages = guard.Guard(request.messages);
+  request.tools = guard.Guard(request.tools);
+  request.variables = guard.Guard(request.variables);
+  ASSIGN_OR_RETURN(const std::string text, template_.Render(request));
+  return guard.TakeOut(text);
+}
 
 absl::StatusOr<ChatPrompt> TemplateFormat::Prompt(const ChatBody& body) const {
   ChatRequest request;
@@ -61,28 +96,43 @@ absl::StatusOr<ChatPrompt> TemplateFormat::Prompt(const ChatBody& body) const {
   }
   request.variables = body.template_arguments;
   request.now = CivilTime();
-  ASSIGN_OR_RETURN(const std::string text, template_.Render(request));
+  ASSIGN_OR_RETURN(const GuardedText guarded, RenderGuarded(request));
+  const std::string& text = guarded.text;
   ChatPrompt prompt;
-  ASSIGN_OR_RETURN(prompt.tokens,
-                   tokenizer_.Encode(text, {.add_special = !template_.BeginsWithBos(text)}));
+  const EncodeOptions encode{.add_special = !template_.BeginsWithBos(text), .plain = guarded.plain};
+  ASSIGN_OR_RETURN(prompt.tokens, tokenizer_.Encode(text, encode));
   ReplyOptions reply;
   reply.with_tools = !request.tools.empty();
   reply.format = DetectReplyFormat(template_.source(reply.with_tools));
   reply.thoughts_opened = OpensThoughts(text);
   prompt.special_tokens = WantsMarkers(reply);
+  ASSIGN_OR_RETURN(prompt.make_constraint, Constraint(body, reply));
   prompt.make_reader = [reply, most_calls = body.parallel_tool_calls ? INT_MAX : 1] {
     return std::make_unique<ParserReader>(reply, most_calls);
   };
   return prompt;
 }
 
-absl::StatusOr<std::unique_ptr<TokenConstraint>> TemplateFormat::Constraint(
-    const ChatBody& body) const {
-  if (body.tool_choice.kind == ToolChoice::Kind::kRequired ||
-      body.tool_choice.kind == ToolChoice::Kind::kNamed) {
-    return absl::UnimplementedError("tool_choice: this server cannot make a model call a tool");
+absl::StatusOr<ConstraintMaker> TemplateFormat::Constraint(const ChatBody& body,
+                                                           const ReplyOptions& reply) const {
+  using Choice = ToolChoice::Kind;
+  const bool must_call =
+      body.tool_choice.kind == Choice::kRequired || body.tool_choice.kind == Choice::kNamed;
+  const bool free_text = body.generation.format == OutputFormat::kText;
+  if (free_text && !must_call) return ConstraintMaker();
+  ReplyBounds bounds;
+  if (!must_call) {
+    bounds.answer = [&](GrammarBuilder& builder) { return AnswerRule(body.generation, builder); };
   }
-  return std::unique_ptr<TokenConstraint>();
+  if (reply.with_tools && (must_call || reply.format.calls != CallFormat::kNone)) {
+    bounds.tools = &body.tools;
+  }
+  bounds.function = body.tool_choice.name;
+  bounds.several_calls = body.parallel_tool_calls;
+  ASSIGN_OR_RETURN(Grammar made, MakeReplyGrammar(reply, bounds, markers_));
+  return [grammar = std::make_shared<const Grammar>(std::move(made)), trie = trie_] {
+    return FollowGrammar(grammar, trie);
+  };
 }
 
 }  // namespace weft

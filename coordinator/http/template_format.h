@@ -4,6 +4,10 @@
 #include <memory>
 
 #include "coordinator/chat/chat_template.h"
+#include "coordinator/chat/marker_tokens.h"
+#include "coordinator/chat/reply_parser.h"
+#include "coordinator/chat/text_guard.h"
+#include "coordinator/grammar/token_trie.h"
 #include "coordinator/http/chat_format.h"
 #include "coordinator/tokenizer/tokenizer.h"
 
@@ -11,16 +15,25 @@ namespace weft {
 
 class TemplateFormat final : public ChatFormat {
  public:
-  // `tokenizer` outlives it.
-  TemplateFormat(ChatTemplate chat_template, const Tokenizer& tokenizer)
-      : template_(std::move(chat_template)), tokenizer_(tokenizer) {}
+  // `tokenizer` outlives it; `trie` is of its tokens.
+  TemplateFormat(ChatTemplate chat_template, const Tokenizer& tokenizer,
+                 std::shared_ptr<const TokenTrie> trie)
+      : template_(std::move(chat_template)),
+        tokenizer_(tokenizer),
+        markers_(tokenizer),
+        trie_(std::move(trie)) {}
 
   absl::StatusOr<ChatPrompt> Prompt(const ChatBody& body) const override;
-  absl::StatusOr<std::unique_ptr<TokenConstraint>> Constraint(const ChatBody& body) const override;
 
  private:
+  absl::StatusOr<GuardedText> RenderGuarded(ChatRequest request) const;
+  // What the body asks of a reply; empty: nothing.
+  absl::StatusOr<ConstraintMaker> Constraint(const ChatBody& body, const ReplyOptions& reply) const;
+
   const ChatTemplate template_;
   const Tokenizer& tokenizer_;
+  const MarkerTokens markers_;
+  const std::shared_ptr<const TokenTrie> trie_;
 };
 
 }  // namespace weft

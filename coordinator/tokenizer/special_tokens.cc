@@ -75,7 +75,7 @@ std::vector<TextFragment> CutFragments(std::string_view text, std::vector<Found>
 SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, bool strips_right)
     : vocabulary_(vocabulary), strips_right_(strips_right) {
   std::vector<Entry> all;
-  std::vector<Entry> user_defined;
+  std::vector<Entry> user_defined, control;
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
     const std::string_view text = vocabulary.text(id);
     if (!IsSpecial(vocabulary.type(id)) || text.empty()) continue;
@@ -84,10 +84,11 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, bool strips_right)
       continue;
     }
     all.push_back({text, id});
-    if (vocabulary.type(id) == TokenType::kUserDefined) user_defined.push_back({text, id});
+    (vocabulary.type(id) == TokenType::kUserDefined ? user_defined : control).push_back({text, id});
   }
   all_ = BuildIndex(std::move(all));
   user_defined_ = BuildIndex(std::move(user_defined));
+  control_ = BuildIndex(std::move(control));
 }
 
 SpecialTokens::Index SpecialTokens::BuildIndex(std::vector<Entry> entries) {
@@ -136,12 +137,23 @@ bool SpecialTokens::StripsRight(TokenId id) const {
   return text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
 }
 
-std::vector<TextFragment> SpecialTokens::Partition(std::string_view text,
-                                                   bool parse_special) const {
-  const Index& index = parse_special ? all_ : user_defined_;
+std::vector<size_t> SpecialTokens::FindControlTexts(std::string_view text) const {
+  std::vector<size_t> starts;
+  for (size_t start = 0; start < text.size() && !control_.entries.empty(); ++start) {
+    if (FindLongest(control_, text.substr(start)).id != kNoToken) starts.push_back(start);
+  }
+  return starts;
+}
+
+std::vector<TextFragment> SpecialTokens::Partition(std::string_view text, bool parse_special,
+                                                   absl::Span<const size_t> plain) const {
+  const Index& all = parse_special ? all_ : user_defined_;
+  const auto index_at = [&](size_t start) -> const Index& {
+    return std::binary_search(plain.begin(), plain.end(), start) ? user_defined_ : all;
+  };
   std::vector<Candidate> candidates;
-  for (size_t start = 0; start < text.size() && !index.entries.empty(); ++start) {
-    const Entry longest = FindLongest(index, text.substr(start));
+  for (size_t start = 0; start < text.size() && !all.entries.empty(); ++start) {
+    const Entry longest = FindLongest(index_at(start), text.substr(start));
     if (longest.id != kNoToken) candidates.push_back({longest.text.size(), longest.id, start});
   }
   std::priority_queue<Candidate, std::vector<Candidate>, ComesLater> queue(ComesLater(),
@@ -156,8 +168,8 @@ std::vector<TextFragment> SpecialTokens::Partition(std::string_view text,
     const size_t limit = taken.FirstTaken(candidate.start, end);
     if (limit < end) {
       // Something longer took the end of it; what is left may hold a shorter token.
-      const Entry shorter =
-          FindLongest(index, text.substr(candidate.start, limit - candidate.start));
+      const Entry shorter = FindLongest(index_at(candidate.start),
+                                        text.substr(candidate.start, limit - candidate.start));
       if (shorter.id != kNoToken) queue.push({shorter.text.size(), shorter.id, candidate.start});
       continue;
     }

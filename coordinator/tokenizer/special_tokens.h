@@ -28,14 +28,17 @@ class SpecialTokens {
   SpecialTokens(const Vocabulary& vocabulary, bool strips_right);
 
   // Splits `text`. User-defined tokens are always found, control and unknown ones only if
-  // `parse_special`.
+  // `parse_special`, and never at the bytes `plain` (ascending).
   //
   // The order is the reference's: longest token first over the whole text (among tokens of one
   // length the lower id), and for each from left to right, wherever it does not overlap what was
   // found before. That is not leftmost-longest. The time is O(m + n log n) for n possible starts in
   // m bytes, times the length of what matches at a start.
   // Source: spec chapter I.2.
-  std::vector<TextFragment> Partition(std::string_view text, bool parse_special) const;
+  std::vector<TextFragment> Partition(std::string_view text, bool parse_special,
+                                      absl::Span<const size_t> plain = {}) const;
+  // Where the texts of control and unknown tokens start, ascending.
+  std::vector<size_t> FindControlTexts(std::string_view text) const;
 
   // Special tokens that are not looked for because of kSpecialTextLimit.
   int64_t ignored_count() const { return ignored_count_; }
@@ -60,6 +63,7 @@ class SpecialTokens {
   bool strips_right_;
   int64_t ignored_count_ = 0;
   Index all_;
+  Index control_;
   Index user_defined_;
 };
 

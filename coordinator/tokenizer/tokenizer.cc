@@ -146,7 +146,8 @@ absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(std::string_view text,
   std::vector<TokenId> ids;
   if (options.add_special && adds_bos_) ids.push_back(bos_);
   bool after_special = true;  // the start counts as one
-  for (const TextFragment& fragment : special_tokens_->Partition(text, options.parse_special)) {
+  for (const TextFragment& fragment :
+       special_tokens_->Partition(text, options.parse_special, options.plain)) {
     if (fragment.token != kNoToken) {
       ids.push_back(fragment.token);
       after_special = true;
@@ -157,6 +158,10 @@ absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(std::string_view text,
   }
   if (options.add_special && adds_eos_) ids.push_back(eos_);
   return ids;
+}
+
+std::vector<size_t> Tokenizer::FindControlTexts(std::string_view text) const {
+  return special_tokens_->FindControlTexts(text);
 }
 
 absl::Status Tokenizer::EncodeRaw(std::string_view raw, bool after_special,

@@ -29,6 +29,7 @@ struct EncodeOptions {
       true;  // put the tokens for begin and end of text where the vocabulary asks for them
   bool parse_special =
       true;  // find control tokens in the text (user-defined ones are always found)
+  absl::Span<const size_t> plain = {};  // ascending: bytes where no control token starts
 };
 
 struct DecodeOptions {
@@ -60,6 +61,9 @@ class Tokenizer {
   // above kTextLimitBytes; RESOURCE_EXHAUSTED for lack of memory.
   absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text,
                                               const EncodeOptions& options) const;
+
+  // The bytes of `text`, ascending, where Encode() might find a control or unknown token.
+  std::vector<size_t> FindControlTexts(std::string_view text) const;
 
   // The bytes that token `id` adds to a text: may begin or end within a character (see Utf8Stream).
   // Nothing for control and unknown tokens (unless `render_special`), for unused ones and for ids

@@ -11,6 +11,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -52,6 +53,9 @@ def run_alone(prompt, count):
     return result.stdout[:-1]
 
 
+# The demo model's context has little room.
+SHORT_TEMPLATE = "{% for t in tools %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ m.content }}" \
+                 "{% for c in m.tool_calls %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}\n{% endfor %}"
 PROMPTS = ["ROMEO:", "JULIET:\n", "First Citizen:\nBefore we", "To be, or not", "KING RICHARD III:\n", "A"]
 
 
@@ -99,6 +103,28 @@ class Serve(unittest.TestCase):
             status, text = self.server.ask("/v1/completions", {"prompt": "A", "max_tokens": 5, **fields})
             self.assertEqual(status, 400, text)
             self.assertIn(word, text)
+
+    def test_tool_choice_makes_the_model_call(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as template:
+            template.write(SHORT_TEMPLATE)
+            template.flush()
+            server = Server("--chat-template", template.name)
+        self.addCleanup(server.stop)
+        point = {"type": "object", "properties": {"x": {"type": "integer"}, "on": {"type": "boolean"}}, "required": ["x", "on"]}
+        tools = [{"type": "function", "function": {"name": name, "parameters": point}} for name in ("plot", "erase")]
+        body = {"messages": [{"role": "user", "content": "Draw."}], "tools": tools, "max_tokens": 200, "seed": 4, "n": 2}
+        for choice, names in (("required", {"plot", "erase"}), ({"type": "function", "function": {"name": "erase"}}, {"erase"})):
+            status, text = server.ask("/v1/chat/completions", {**body, "tool_choice": choice, "parallel_tool_calls": False})
+            self.assertEqual(status, 200, text)
+            for answer in json.loads(text)["choices"]:
+                self.assertEqual(answer["finish_reason"], "tool_calls", text)
+                (call,) = answer["message"]["tool_calls"]
+                self.assertIn(call["function"]["name"], names)
+                self.assertEqual(list(json.loads(call["function"]["arguments"])), ["x", "on"])
+        strict = {"type": "function", "function": {"name": "f", "strict": True, "parameters": {"not": {}}}}
+        status, text = server.ask("/v1/chat/completions", {**body, "tools": [strict], "tool_choice": "required"})
+        self.assertEqual(status, 400, text)
+        self.assertIn("tools[0].function.parameters", text)
 
     def test_refusals_name_the_field(self):
         for body, field in (({"prompt": "a", "max_tokens": "many"}, "max_tokens"), ({"max_tokens": 1}, "prompt"),

@@ -16,6 +16,7 @@
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/local_serving_session.h"
 #include "coordinator/cli/sampler_flags.h"
+#include "coordinator/grammar/tokenizer_trie.h"
 #include "coordinator/http/api_keys.h"
 #include "coordinator/http/grammar_constraints.h"
 #include "coordinator/http/http_server.h"
@@ -118,7 +119,8 @@ absl::Status Serve(ServeFlags& flags, CommandContext& context) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(file->metadata()));
   RETURN_IF_ERROR(ResolveSamplerTokens(flags.sampler, *tokenizer, http.sampler));
   ASSIGN_OR_RETURN(ChatTemplate chat_template, MakeChatTemplate(flags, *file, *tokenizer));
-  const TemplateFormat chat(std::move(chat_template), *tokenizer);
+  const std::shared_ptr<const TokenTrie> trie = MakeTokenTrie(*tokenizer);
+  const TemplateFormat chat(std::move(chat_template), *tokenizer, trie);
   if (http.model_name.empty()) {
     http.model_name = std::filesystem::path(flags.model.model).stem().string();
   }
@@ -134,7 +136,7 @@ absl::Status Serve(ServeFlags& flags, CommandContext& context) {
                                                                 context.logger, &board),
                                         *tokenizer, flags.serving, context.clock, context.logger));
   LoopEngine engine(*loop);
-  const GrammarConstraints constraints(*tokenizer);
+  const GrammarConstraints constraints(trie);
   const HttpServer::Parts parts{.engine = &engine,
                                 .tokenizer = tokenizer.get(),
                                 .chat = &chat,

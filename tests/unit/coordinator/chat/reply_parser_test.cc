@@ -312,9 +312,9 @@ TEST(DetectReplyFormat, KnowsTheTemplates) {
     std::string_view name;
     ReplyFormat format;
   } kCases[] = {
-      {"chatml", {CallFormat::kHermes, false}},      {"qwen3", {CallFormat::kHermes, true}},
-      {"llama3_tools", {CallFormat::kLlama, false}}, {"harmony", {CallFormat::kHarmony, false}},
-      {"deepseek", {CallFormat::kDeepSeek, true}},   {"gemma", {CallFormat::kHermes, false}},
+      {"chatml", {CallFormat::kHermes, false}},          {"qwen3", {CallFormat::kHermes, true}},
+      {"llama3_tools", {CallFormat::kLlama, false}},     {"harmony", {CallFormat::kHarmony, false}},
+      {"deepseek", {CallFormat::kDeepSeek, true, true}}, {"gemma", {CallFormat::kHermes, false}},
       {"mistral_tools", {CallFormat::kNone, false}},
   };
   const std::filesystem::path data = std::getenv("WEFT_TEST_DATA");

@@ -129,6 +129,9 @@ class FakeReader final : public ReplyReader {
 }  // namespace
 
 absl::StatusOr<ChatPrompt> FakeFormat::Prompt(const ChatBody& request) const {
+  if (request.tool_choice.kind == ToolChoice::Kind::kRequired) {
+    return absl::UnimplementedError("tool_choice: cannot be enforced");
+  }
   std::string text;
   for (const Json& message : request.messages) {
     text += "<" + message["role"].get<std::string>() + ">" + message["content"].get<std::string>();
@@ -140,14 +143,6 @@ absl::StatusOr<ChatPrompt> FakeFormat::Prompt(const ChatBody& request) const {
   prompt.stop = {"<user>"};
   prompt.make_reader = [] { return std::make_unique<FakeReader>(); };
   return prompt;
-}
-
-absl::StatusOr<std::unique_ptr<TokenConstraint>> FakeFormat::Constraint(
-    const ChatBody& request) const {
-  if (request.tool_choice.kind == ToolChoice::Kind::kRequired) {
-    return absl::UnimplementedError("tool_choice: cannot be enforced");
-  }
-  return std::unique_ptr<TokenConstraint>();
 }
 
 std::unique_ptr<Tokenizer> DemoTokenizer() {

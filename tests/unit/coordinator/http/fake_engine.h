@@ -64,8 +64,6 @@ class FakeFormat final : public ChatFormat {
  public:
   explicit FakeFormat(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
   absl::StatusOr<ChatPrompt> Prompt(const ChatBody& request) const override;
-  absl::StatusOr<std::unique_ptr<TokenConstraint>> Constraint(
-      const ChatBody& request) const override;
 
  private:
   const Tokenizer& tokenizer_;

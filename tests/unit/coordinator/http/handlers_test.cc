@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "coordinator/http/chat_handler.h"
 #include "coordinator/http/completion_handler.h"
 #include "coordinator/http/model_handlers.h"
@@ -229,14 +230,23 @@ TEST_F(HandlersTest, Chat_WhatCannotBe_IsRefusedByName) {
   refused(R"(, "model": "other")", 404, "model");
   refused(R"(, "temperature": 900)", 400, "temperature");
   refused(R"(, "logit_bias": {"99999999": 1})", 400, "logit_bias.99999999");
-  refused(R"(, "response_format": {"type": "json_object"})", 501, "response_format");
-  refused(R"(, "grammar": "root ::= x")", 501, "grammar");
   refused(R"(, "tools": [{"type": "function", "function": {"name": "f"}}],
              "tool_choice": "required")",
           501, "tool_choice");
   EXPECT_EQ(engine_.submitted(), 0);
   model_.chat = nullptr;
   refused("", 501, "messages");
+}
+
+TEST_F(HandlersTest, Completion_FormsWithoutConstraints_AreRefusedByName) {
+  for (const auto& [field, value] : {std::pair("response_format", R"({"type": "json_object"})"),
+                                     {"grammar", R"("root ::= x")"}}) {
+    const HttpReply reply =
+        Complete(absl::StrCat(R"({"prompt": "hi", ")", field, R"(": )", value, "}"));
+    EXPECT_EQ(reply.status, 501) << reply.body;
+    EXPECT_EQ(BodyOf(reply)["error"]["param"], field) << reply.body;
+  }
+  EXPECT_EQ(engine_.submitted(), 0);
 }
 
 TEST_F(HandlersTest, Submit_QueueFull_CancelsTheOthersAndSaysWhenToRetry) {

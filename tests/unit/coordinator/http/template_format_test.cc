@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/grammar/tokenizer_trie.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
@@ -29,7 +30,7 @@ class TemplateFormatTest : public testing::Test {
     options.source = source;
     absl::StatusOr<ChatTemplate> made = ChatTemplate::Create(options);
     if (!made.ok()) return made.status();
-    const TemplateFormat format(*std::move(made), *tokenizer_);
+    const TemplateFormat format(*std::move(made), *tokenizer_, MakeTokenTrie(*tokenizer_));
     absl::StatusOr<ChatBody> chat = ReadChatBody(body, SamplerOptions());
     if (!chat.ok()) return chat.status();
     absl::StatusOr<ChatPrompt> prompt = format.Prompt(*chat);
@@ -63,7 +64,7 @@ TEST_F(TemplateFormatTest, Readers_TakeThoughtsAndCallsApart) {
   ChatTemplateOptions options;
   options.source = std::string(kSource) + "<think>";
   ASSERT_OK_AND_ASSIGN(ChatTemplate made, ChatTemplate::Create(options));
-  const TemplateFormat format(std::move(made), *tokenizer_);
+  const TemplateFormat format(std::move(made), *tokenizer_, MakeTokenTrie(*tokenizer_));
   ASSERT_OK_AND_ASSIGN(const ChatBody chat, ReadChatBody(body, SamplerOptions()));
   ASSERT_OK_AND_ASSIGN(const ChatPrompt prompt, format.Prompt(chat));
   EXPECT_TRUE(prompt.special_tokens);
@@ -76,6 +77,47 @@ TEST_F(TemplateFormatTest, Readers_TakeThoughtsAndCallsApart) {
                                            ReplyEvent{Kind::kCallBegin, "f", 0},
                                            ReplyEvent{Kind::kCallArguments, R"({"x": 1})", 0},
                                            ReplyEvent{Kind::kEnd, "", 0}));
+}
+
+TEST_F(TemplateFormatTest, ChoicesOfToolsAndForms_MakeConstraints) {
+  ChatTemplateOptions options;
+  options.source = kSource;
+  ASSERT_OK_AND_ASSIGN(ChatTemplate made, ChatTemplate::Create(options));
+  const TemplateFormat format(std::move(made), *tokenizer_, MakeTokenTrie(*tokenizer_));
+  const std::string start =
+      R"({"messages": [{"role": "user", "content": "hi"}], "tools": [{"type": "function",
+          "function": {"name": "f", "parameters": {"type": "object"}}}], "tool_choice": )";
+  const auto prompt = [&](const std::string& rest) -> absl::StatusOr<ChatPrompt> {
+    const absl::StatusOr<ChatBody> chat = ReadChatBody(start + rest + "}", SamplerOptions());
+    if (!chat.ok()) return chat.status();
+    return format.Prompt(*chat);
+  };
+  ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> open, tokenizer_->Encode("<", {false, false}));
+  ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> brace, tokenizer_->Encode("{", {false, false}));
+  struct Case {
+    const char* rest;
+    bool call;
+    bool json;
+  };
+  for (const Case& c :
+       {Case{R"("required")", true, false},
+        Case{R"({"type": "function", "function": {"name": "f"}})", true, false},
+        Case{R"("auto", "response_format": {"type": "json_object"})", true, true},
+        Case{R"("none", "response_format": {"type": "json_object"})", false, true},
+        Case{R"("required", "response_format": {"type": "json_object"})", true, false}}) {
+    SCOPED_TRACE(c.rest);
+    ASSERT_OK_AND_ASSIGN(const ChatPrompt made_prompt, prompt(c.rest));
+    ASSERT_TRUE(made_prompt.make_constraint);
+    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<TokenConstraint> constraint,
+                         made_prompt.make_constraint());
+    EXPECT_EQ(*constraint->Allows(open[0]), c.call);
+    EXPECT_EQ(*constraint->Allows(brace[0]), c.json);
+  }
+  ASSERT_OK_AND_ASSIGN(const ChatPrompt free, prompt(R"("auto")"));
+  EXPECT_FALSE(free.make_constraint);
+  EXPECT_THAT(prompt(R"("auto", "response_format": {"type": "json_schema", "json_schema":
+                        {"name": "x", "schema": {"not": {}}}})"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("response_format: ")));
 }
 
 TEST_F(TemplateFormatTest, WhatTheTemplateRefuses_IsTheClientsError) {

@@ -86,7 +86,7 @@ class ReplyRules {
                 Until(marker::kEnd), Marker(marker::kStart), Text("assistant")}));
     }
     if (!reply_.format.think) return {};
-    const GrammarSequence rest =
+    GrammarSequence rest =
         Join({Until(marker::kEndThink), builder_.Repeat({json_.Ascii(" \n")}, 0, kMostSpace)});
     if (reply_.thoughts_opened) return rest;
     return builder_.Optional(Join({Marker(marker::kThink), rest}));

@@ -1,6 +1,7 @@
 #include "common/collectives/algorithm_choice.h"
 
 #include <algorithm>
+#include <set>
 
 #include "common/collectives/wire_format.h"
 
@@ -16,6 +17,17 @@ double Microseconds(int64_t steps, int64_t messages, double bytes, const LinkMod
   return (chain + kShareOfSender * more) * link.latency_us + bytes / link.bytes_per_s * 1e6;
 }
 
+bool IsHostsFirst(CollectiveAlgorithm algorithm) {
+  return algorithm == CollectiveAlgorithm::kHostsFirstRecursiveDoubling ||
+         algorithm == CollectiveAlgorithm::kHostsFirstByParts;
+}
+
+bool Allows(AllReducePolicy policy, CollectiveAlgorithm algorithm) {
+  const bool by_parts = algorithm == CollectiveAlgorithm::kByParts ||
+                        algorithm == CollectiveAlgorithm::kHostsFirstByParts;
+  return policy == AllReducePolicy::kAuto || by_parts == (policy == AllReducePolicy::kByParts);
+}
+
 }  // namespace
 
 double PredictMicroseconds(const ScheduleCost& cost, DType wire, const LinkModels& links) {
@@ -28,21 +40,33 @@ double PredictMicroseconds(const ScheduleCost& cost, DType wire, const LinkModel
                       links.outer);
 }
 
-CollectiveAlgorithm ChooseAllReduce(int64_t elements, absl::Span<const int32_t> hosts, DType wire,
-                                    const LinkModels& links) {
+std::vector<AllReducePrediction> PredictAllReduce(int64_t elements, absl::Span<const int32_t> hosts,
+                                                  DType wire, const LinkModels& links,
+                                                  AllReducePolicy policy) {
   CollectiveShape shape;
   shape.hosts.assign(hosts.begin(), hosts.end());
   shape.elements = elements;
-  CollectiveAlgorithm best = CollectiveAlgorithm::kRecursiveDoubling;
-  double least = 0;
+  const std::set<int32_t> distinct(hosts.begin(), hosts.end());
+  const bool grouped = distinct.size() > 1 && distinct.size() < hosts.size();
+  std::vector<AllReducePrediction> predictions;
   for (int i = 0; i < kCollectiveAlgorithmCount; ++i) {
     shape.algorithm = static_cast<CollectiveAlgorithm>(i);
-    const double predicted = PredictMicroseconds(CostOf(MakeSchedule(shape), hosts), wire, links);
-    if (i > 0 && predicted >= least) continue;
-    best = shape.algorithm;
-    least = predicted;
+    if (!Allows(policy, shape.algorithm) || (IsHostsFirst(shape.algorithm) && !grouped)) continue;
+    const ScheduleCost cost = CostOf(MakeSchedule(shape), hosts);
+    predictions.push_back({shape.algorithm, PredictMicroseconds(cost, wire, links)});
   }
-  return best;
+  return predictions;
+}
+
+CollectiveAlgorithm ChooseAllReduce(int64_t elements, absl::Span<const int32_t> hosts, DType wire,
+                                    const LinkModels& links, AllReducePolicy policy) {
+  const std::vector<AllReducePrediction> all =
+      PredictAllReduce(elements, hosts, wire, links, policy);
+  return std::min_element(all.begin(), all.end(),
+                          [](const AllReducePrediction& a, const AllReducePrediction& b) {
+                            return a.microseconds < b.microseconds;
+                          })
+      ->algorithm;
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "common/collectives/schedule.h"
@@ -24,12 +25,28 @@ struct LinkModels {
   friend bool operator==(const LinkModels&, const LinkModels&) = default;
 };
 
+// Which algorithms an all-reduce may take: all, or those that begin like this between ranks.
+// Whether hosts come first is always the prediction's choice.
+enum class AllReducePolicy : uint8_t { kAuto, kDoubling, kByParts };
+
 // Microseconds of a schedule: its chain of steps at the latencies of the links, the messages beyond
 // one a step that a rank sends, at a tenth of them, and its bytes at the rates.
 double PredictMicroseconds(const ScheduleCost& cost, DType wire, const LinkModels& links);
 
-// The algorithm with the least prediction, of equal ones the first. hosts[r] as in CollectiveShape.
+struct AllReducePrediction {
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::kRecursiveDoubling;
+  double microseconds = 0;
+};
+// Of each algorithm that the policy allows, in the order of the enumeration; hosts first only where
+// some host has several ranks and there are other hosts. hosts[r] as in
+// CollectiveShape.
+std::vector<AllReducePrediction> PredictAllReduce(int64_t elements, absl::Span<const int32_t> hosts,
+                                                  DType wire, const LinkModels& links,
+                                                  AllReducePolicy policy = AllReducePolicy::kAuto);
+
+// The algorithm with the least prediction, of equal ones the first.
 CollectiveAlgorithm ChooseAllReduce(int64_t elements, absl::Span<const int32_t> hosts, DType wire,
-                                    const LinkModels& links);
+                                    const LinkModels& links,
+                                    AllReducePolicy policy = AllReducePolicy::kAuto);
 
 }  // namespace weft

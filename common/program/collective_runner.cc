@@ -67,24 +67,45 @@ class ProgramLink final : public RankLink {
   const int32_t device_;
 };
 
-void DescribeGather(const AllGatherAttributes& gather, PreparedCollective& collective,
-                    CollectiveShape& shape) {
+// Elements of a row of an all_gather for each index of its axis, and rows.
+struct GatherRows {
   int64_t inner = 1;
+  int64_t rows = 1;
+};
+GatherRows RowsOf(const AllGatherAttributes& gather) {
+  GatherRows rows;
   for (int i = 0; i < 4; ++i) {
-    if (i < gather.axis) inner *= gather.ne[i];
-    if (i > gather.axis) collective.rows *= gather.ne[i];
+    if (i < gather.axis) rows.inner *= gather.ne[i];
+    if (i > gather.axis) rows.rows *= gather.ne[i];
   }
-  shape.kind = CollectiveKind::kAllGather;
-  for (const int64_t count : gather.counts) {
-    collective.widths.push_back(count * inner);
-    shape.counts.push_back(count * inner * collective.rows);
-  }
-  for (int32_t r = 0; r < collective.rank; ++r) collective.own_begin += shape.counts[r];
-  collective.own_elements = shape.counts[collective.rank];
-  collective.wire = gather.wire;
+  return rows;
 }
 
 }  // namespace
+
+CollectiveShape CollectiveShapeOf(const Node& node, CollectiveAlgorithm algorithm,
+                                  std::vector<int32_t> hosts) {
+  CollectiveShape shape;
+  shape.algorithm = algorithm;
+  shape.hosts = std::move(hosts);
+  const auto* gather = std::get_if<AllGatherAttributes>(&node.attributes);
+  if (gather == nullptr) {
+    shape.kind = CollectiveKind::kAllReduce;
+    shape.elements = ElementCount(node.layout);
+    return shape;
+  }
+  shape.kind = CollectiveKind::kAllGather;
+  const GatherRows rows = RowsOf(*gather);
+  for (const int64_t count : gather->counts) {
+    shape.counts.push_back(count * rows.inner * rows.rows);
+  }
+  return shape;
+}
+
+DType CollectiveWireOf(const Node& node) {
+  const auto* gather = std::get_if<AllGatherAttributes>(&node.attributes);
+  return gather != nullptr ? gather->wire : std::get<AllReduceAttributes>(node.attributes).wire;
+}
 
 std::unique_ptr<const PreparedCollective> PrepareCollective(const Program& program,
                                                             const CollectiveCommand& command,
@@ -96,17 +117,17 @@ std::unique_ptr<const PreparedCollective> PrepareCollective(const Program& progr
   collective->id = key.id;
   collective->rank = RankOfDevice(*collective->communicator, device);
   collective->elements = ElementCount(node.layout);
-  CollectiveShape shape;
-  shape.algorithm = command.algorithm;
-  for (const CommunicatorRank& rank : collective->communicator->ranks) {
-    shape.hosts.push_back(rank.host);
-  }
+  collective->wire = CollectiveWireOf(node);
+  std::vector<int32_t> hosts;
+  for (const CommunicatorRank& rank : collective->communicator->ranks) hosts.push_back(rank.host);
+  const CollectiveShape shape = CollectiveShapeOf(node, command.algorithm, std::move(hosts));
+  collective->own_elements = collective->elements;
   if (const auto* gather = std::get_if<AllGatherAttributes>(&node.attributes)) {
-    DescribeGather(*gather, *collective, shape);
-  } else {
-    shape.kind = CollectiveKind::kAllReduce;
-    shape.elements = collective->own_elements = collective->elements;
-    collective->wire = std::get<AllReduceAttributes>(node.attributes).wire;
+    const GatherRows rows = RowsOf(*gather);
+    collective->rows = rows.rows;
+    for (const int64_t count : gather->counts) collective->widths.push_back(count * rows.inner);
+    for (int32_t r = 0; r < collective->rank; ++r) collective->own_begin += shape.counts[r];
+    collective->own_elements = shape.counts[collective->rank];
   }
   collective->rounds = std::move(MakeSchedule(shape).ranks[collective->rank]);
   return collective;

@@ -34,6 +34,12 @@ struct PreparedCollective {
   std::vector<int64_t> widths;
 };
 
+// The collective of a node that is one, of a verified program or plan, among ranks on these hosts
+// (CollectiveShape::hosts).
+CollectiveShape CollectiveShapeOf(const Node& node, CollectiveAlgorithm algorithm,
+                                  std::vector<int32_t> hosts);
+DType CollectiveWireOf(const Node& node);
+
 // `command` is one of a verified program's stream of that device. The program outlives the result.
 std::unique_ptr<const PreparedCollective> PrepareCollective(const Program& program,
                                                             const CollectiveCommand& command,

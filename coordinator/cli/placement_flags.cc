@@ -1,6 +1,7 @@
 #include "coordinator/cli/placement_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -8,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
+#include "common/collectives/wire_format.h"
 
 namespace weft {
 namespace {
@@ -60,6 +62,31 @@ absl::Status ParseLayout(const std::string& text, PlacementOptions& placement) {
   }
   placement.split_mode = SplitMode::kTensor;
   return absl::OkStatus();
+}
+
+// How the ranks of a tensor split add up. What asks for something else than the default has no
+// meaning without ranks.
+absl::Status ParseReductions(const PlacementFlags& flags, SplitMode mode, PlanOptions& plan) {
+  const std::optional<DType> wire = DTypeFromName(flags.wire_type);
+  if (!wire || !(*wire == DType::kF32 || IsLossyWire(*wire))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--wire-type: '", flags.wire_type, "': want f32, bf16 or q8_0"));
+  }
+  plan.wire = *wire;
+  if (flags.all_reduce == "doubling") {
+    plan.all_reduce = AllReducePolicy::kDoubling;
+  } else if (flags.all_reduce == "scatter-gather") {
+    plan.all_reduce = AllReducePolicy::kByParts;
+  } else if (flags.all_reduce != "auto") {
+    return absl::InvalidArgumentError(absl::StrCat("--allreduce: '", flags.all_reduce,
+                                                   "': want auto, doubling or scatter-gather"));
+  }
+  if (mode == SplitMode::kTensor) return absl::OkStatus();
+  const bool lossy = plan.wire != DType::kF32;
+  if (!lossy && plan.all_reduce == AllReducePolicy::kAuto) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(lossy ? "--wire-type" : "--allreduce",
+                                                 ": nothing is summed over devices without ",
+                                                 "--split-mode tensor or --layout"));
 }
 
 // Finds where an expression's brackets are open: a comma there belongs to it.
@@ -127,6 +154,18 @@ void AddHoldingFlags(CLI::App& command, PlacementFlags& flags) {
           "--layout", flags.layout,
           "tensor split in groups: tp=2,pp=2 cuts every layer over two devices and spreads the "
           "layers over two such groups; either number may be left out")
+      ->group(kGroup);
+  command
+      .add_option("--wire-type", flags.wire_type,
+                  "as what the sums of a tensor split travel: f32, bf16 or q8_0; narrower types "
+                  "round")
+      ->capture_default_str()
+      ->group(kGroup);
+  command
+      .add_option("--allreduce", flags.all_reduce,
+                  "how they are made: doubling (fewest steps), scatter-gather (fewest bytes), or "
+                  "auto: what the links make fastest")
+      ->capture_default_str()
       ->group(kGroup);
   command
       .add_option("--ot,--override-tensor", flags.overrides,
@@ -197,6 +236,7 @@ absl::StatusOr<PlacementRequest> ParsePlacementFlags(const PlacementFlags& flags
   ASSIGN_OR_RETURN(placement.tensor_split, ParseShares(flags.tensor_split));
   ASSIGN_OR_RETURN(placement.split_mode, ParseSplitMode(flags.split_mode));
   if (!flags.layout.empty()) RETURN_IF_ERROR(ParseLayout(flags.layout, placement));
+  RETURN_IF_ERROR(ParseReductions(flags, placement.split_mode, request.plan));
   for (const std::string& text : flags.overrides) {
     ASSIGN_OR_RETURN(std::vector<OverrideRule> rules, ParseOverrides(text));
     for (OverrideRule& rule : rules) placement.overrides.push_back(std::move(rule));

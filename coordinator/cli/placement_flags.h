@@ -23,6 +23,8 @@ struct PlacementFlags {
   std::string tensor_split;
   std::string split_mode = "layer";
   std::string layout;
+  std::string wire_type = "f32";
+  std::string all_reduce = "auto";
   std::vector<std::string> overrides;
   bool cpu_moe = false;
   int64_t n_cpu_moe = 0;

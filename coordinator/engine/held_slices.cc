@@ -72,6 +72,7 @@ std::vector<ByteRun> SliceRuns(const TensorLayout& layout, const SplitState& sta
 absl::StatusOr<HeldSlices> HoldSlices(const Model& model, const PlacedDevices& placed) {
   HeldSlices held;
   FlattenDevices(placed, held);
+  held.layout.links = placed.rank_links;
   ASSIGN_OR_RETURN(const std::vector<ModelLayout> layouts, LayOutGroups(model, placed, held));
   const auto is_group = [&](int32_t d) { return !layouts[d].weights.empty(); };
   for (size_t w = 0; w < model.weights().size(); ++w) {

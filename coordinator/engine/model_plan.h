@@ -19,6 +19,8 @@ struct PlacedDevices {
   std::vector<BatchRange> batch_ranges;  // as PlanInput
   // By device that is a group of ranks: the share of each; empty: equal ones.
   std::vector<std::vector<double>> rank_shares;
+  // And how its ranks reach each other; shorter or empty: the default.
+  std::vector<LinkModels> rank_links;
 };
 
 // Everything on one device.

@@ -81,12 +81,21 @@ class JsonWriter {
             {"output", Name(report_.layer_devices.back())}};
   }
 
+  static Json Link(const LinkModel& link) {
+    return {{"latency_us", link.latency_us}, {"bytes_per_s", link.bytes_per_s}};
+  }
+
   Json Groups() const {
     Json list = Json::array();
     for (const ExplainGroup& group : report_.groups) {
       Json ranks = Json::array();
       for (const int32_t rank : group.ranks) ranks.push_back(Name(rank));
-      list.push_back({{"name", group.name}, {"ranks", std::move(ranks)}, {"shares", group.shares}});
+      list.push_back({{"name", group.name},
+                      {"ranks", std::move(ranks)},
+                      {"shares", group.shares},
+                      {"links",
+                       {{"between_hosts", Link(group.links.outer)},
+                        {"within_host", Link(group.links.inner)}}}});
     }
     return list;
   }
@@ -129,7 +138,43 @@ class JsonWriter {
             {"passes", Passes(phase)},
             {"splits", Splits(phase)},
             {"cuts", Cuts(phase)},
-            {"nodes", Nodes(phase)}};
+            {"nodes", Nodes(phase)},
+            {"collectives", Collectives(phase)},
+            {"rank_traffic", RankTraffic(phase)}};
+  }
+
+  static Json Collectives(const ExplainPhase& phase) {
+    Json list = Json::array();
+    for (const ExplainCollective& collective : phase.collectives) {
+      Json predictions = Json::array();
+      for (const AllReducePrediction& prediction : collective.predictions) {
+        predictions.push_back({{"algorithm", CollectiveAlgorithmName(prediction.algorithm)},
+                               {"expected_us", prediction.microseconds}});
+      }
+      list.push_back({{"group", collective.group},
+                      {"kind", CollectiveKindName(collective.kind)},
+                      {"algorithm", CollectiveAlgorithmName(collective.algorithm)},
+                      {"wire", DTypeName(collective.wire)},
+                      {"elements", collective.elements},
+                      {"count", collective.count},
+                      {"steps", collective.steps},
+                      {"messages", collective.messages},
+                      {"bytes", collective.bytes},
+                      {"predictions", std::move(predictions)}});
+    }
+    return list;
+  }
+
+  Json RankTraffic(const ExplainPhase& phase) const {
+    Json list = Json::array();
+    for (const ExplainRankTraffic& rank : phase.rank_traffic) {
+      list.push_back({{"device", Name(rank.device)},
+                      {"messages", rank.messages},
+                      {"bytes", rank.bytes},
+                      {"bytes_per_token",
+                       static_cast<double>(rank.bytes) / static_cast<double>(phase.tokens)}});
+    }
+    return list;
   }
 
   static Json Counts(const ExplainPhase& phase) {

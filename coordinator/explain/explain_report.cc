@@ -12,6 +12,7 @@
 #include "coordinator/engine/rank_groups.h"
 #include "coordinator/engine/runner_options.h"
 #include "coordinator/engine/step_plan.h"
+#include "coordinator/explain/explain_collectives.h"
 #include "coordinator/explain/explain_phase.h"
 #include "coordinator/explain/explain_remarks.h"
 #include "coordinator/explain/held_bytes.h"
@@ -77,6 +78,7 @@ class ReportMaker {
     ASSIGN_OR_RETURN(groups_, GroupDevices(placed_, placement));
     // They count devices that are in groups now.
     if (!groups_.empty()) placed_.batch_ranges.clear();
+    placed_.rank_links = RankLinks(placed_.devices, options_.links);
     placement.key_type = options_.key_type;
     placement.value_type = options_.value_type;
     ASSIGN_OR_RETURN(placed_.placement, PlaceModel(model_, placed_.devices, placement));
@@ -99,7 +101,8 @@ class ReportMaker {
 
   void AddGroups() {
     for (size_t d = 0; d < groups_.size(); ++d) {
-      report_.groups.push_back({groups_[d]->name(), held_.layout.ranks[d], placed_.rank_shares[d]});
+      report_.groups.push_back({groups_[d]->name(), held_.layout.ranks[d], placed_.rank_shares[d],
+                                placed_.rank_links[d]});
     }
   }
 
@@ -216,6 +219,7 @@ class ReportMaker {
     phase.gathers = ranks->gathers;
     phase.rank_remarks = ranks->remarks;
     for (ExplainNode& node : phase.nodes) NameRank(node);
+    ExplainCollectives(context, report_.groups, phase);
     report_.phases.push_back(std::move(phase));
     return absl::OkStatus();
   }

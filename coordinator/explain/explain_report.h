@@ -11,8 +11,11 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "common/collectives/algorithm_choice.h"
+#include "common/collectives/schedule.h"
 #include "common/device/device.h"
 #include "common/tensor/dtype.h"
+#include "coordinator/engine/rank_links.h"
 #include "coordinator/models/model.h"
 #include "coordinator/placement/placement_options.h"
 #include "coordinator/scheduler/plan.h"
@@ -27,6 +30,7 @@ struct ExplainOptions {
   int64_t batch = 512;                        // tokens of the prefill step
   int64_t sequences = 1;                      // and tokens of the decode step
   int64_t context = 4096;
+  std::vector<HostLink> links = {};  // known ones, for the choice of algorithms
   DType key_type = DType::kF16;
   DType value_type = DType::kF16;
   const Clock* clock = nullptr;  // null: passes are not timed
@@ -71,6 +75,31 @@ struct ExplainGroup {
   std::string name;
   std::vector<int32_t> ranks;  // devices
   std::vector<double> shares;  // by rank
+  // What the choice of algorithms assumes of the connections between the ranks.
+  LinkModels links;
+};
+
+// Sums or gathers that are alike: of one group, as one type, of one size.
+struct ExplainCollective {
+  std::string group;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::kRecursiveDoubling;
+  DType wire = DType::kF32;  // as what it travels
+  int64_t elements = 0;      // of the vector
+  int64_t count = 0;         // in a step
+  // Of one: the longest chain of messages, and what all ranks send together.
+  int64_t steps = 0;
+  int64_t messages = 0;
+  int64_t bytes = 0;
+  // Of an all_reduce what each algorithm that the flags allow would take.
+  std::vector<AllReducePrediction> predictions;
+};
+
+// What a rank sends to others in the collectives of a step.
+struct ExplainRankTraffic {
+  int32_t device = kNoDevice;
+  int64_t messages = 0;
+  int64_t bytes = 0;
 };
 
 struct ExplainCache {
@@ -183,6 +212,8 @@ struct ExplainPhase {
   int64_t reductions = 0;   // sums over the ranks of a group, per step
   int64_t gathers = 0;
   std::vector<std::string> rank_remarks;  // what could not be split
+  std::vector<ExplainCollective> collectives;
+  std::vector<ExplainRankTraffic> rank_traffic;  // by rank of each group
 };
 
 // A thing worth knowing, and what to do about it.

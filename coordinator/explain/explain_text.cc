@@ -101,6 +101,10 @@ std::string Apart(const ExplainReport& report) {
   return table.empty() ? "" : "  not with their layer:\n" + table.Text(4);
 }
 
+std::string LinkText(const LinkModel& link) {
+  return absl::StrFormat("%.4g us and %.3g GB/s", link.latency_us, link.bytes_per_s / 1e9);
+}
+
 // Who is in a group, and how many of the weights its ranks share.
 std::string Groups(const ExplainReport& report) {
   if (report.groups.empty()) return "";
@@ -112,6 +116,11 @@ std::string Groups(const ExplainReport& report) {
                                  absl::StrFormat("%g", group.shares[r]))});
     }
   }
+  std::string links;
+  for (const ExplainGroup& group : report.groups) {
+    absl::StrAppend(&links, "    links of ", Shown(group.name), ": ", LinkText(group.links.outer),
+                    " between hosts, ", LinkText(group.links.inner), " within one\n");
+  }
   int64_t cut = 0;
   int64_t mirrored = 0;
   int64_t mirrored_bytes = 0;
@@ -121,7 +130,7 @@ std::string Groups(const ExplainReport& report) {
     ++(on_all ? mirrored : cut);
     mirrored_bytes += on_all ? weight.bytes : 0;
   }
-  return absl::StrCat("  groups:\n", table.Text(4), "    ", cut,
+  return absl::StrCat("  groups:\n", table.Text(4), links, "    ", cut,
                       " weights are cut over the ranks, ", mirrored, " of ",
                       MemoryText(mirrored_bytes), " are on each\n");
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
 #include "common/base/escaped_text.h"
+#include "coordinator/explain/collectives_text.h"
 #include "coordinator/explain/layer_groups.h"
 #include "coordinator/explain/memory_text.h"
 #include "coordinator/explain/text_table.h"
@@ -230,7 +231,7 @@ class PhaseWriter {
     if (phase_.split_nodes > 0) {
       absl::StrAppend(&text_, "  ranks: ", phase_.split_nodes, " nodes of the model are split, ",
                       phase_.reductions, phase_.reductions == 1 ? " sum and " : " sums and ",
-                      phase_.gathers, " gathers per step\n");
+                      phase_.gathers, " gathers per step\n", CollectivesText(report_, phase_));
     }
     TextTable table("lllll");
     for (const ExplainProcess& process : phase_.processes) {

@@ -24,12 +24,16 @@ class Expander {
  public:
   Expander(const PlanContext& context, const Plan& plan, const RankLayout& layout)
       : context_(context), graph_(context.graph()), plan_(plan), layout_(layout) {
-    for (const std::vector<int32_t>& ranks : layout_.ranks) {
+    PlanInput& input = result_->input;
+    for (size_t d = 0; d < layout_.ranks.size(); ++d) {
+      const std::vector<int32_t>& ranks = layout_.ranks[d];
       RankExchange& exchange = exchanges_.emplace_back(nodes_, ranks);
       if (ranks.size() < 2 || layout_.exchange == ExchangeKind::kCopies) continue;
-      exchange.UseCollectives(static_cast<int32_t>(result_->input.communicators.size()),
-                              layout_.wire, counter_);
-      result_->input.communicators.push_back(ranks);
+      exchange.UseCollectives(static_cast<int32_t>(input.communicators.size()),
+                              context_.input().options.wire, counter_);
+      input.communicators.push_back(ranks);
+      input.communicator_links.push_back(d < layout_.links.size() ? layout_.links[d]
+                                                                  : LinkModels{});
     }
     held_.resize(graph_.nodes().size());
   }
@@ -360,6 +364,12 @@ class Expander {
 
 absl::StatusOr<std::unique_ptr<RankGraph>> ExpandRanks(const PlanContext& context, const Plan& plan,
                                                        const RankLayout& layout) {
+  const DType wire = context.input().options.wire;
+  if (layout.exchange == ExchangeKind::kCopies && wire != DType::kF32) {
+    return absl::InvalidArgumentError(absl::StrCat("sums cannot travel as ",
+                                                   AbslView(DTypeName(wire)),
+                                                   " where ranks exchange by copies of tensors"));
+  }
   return Expander(context, plan, layout).Run();
 }
 

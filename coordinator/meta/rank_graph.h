@@ -36,7 +36,8 @@ struct RankLayout {
   std::vector<LeafSlices> weights;  // by weight id
   std::vector<LeafSlices> caches;   // by cache id
   ExchangeKind exchange = ExchangeKind::kCollectives;
-  DType wire = DType::kF32;  // as what sums travel in collectives: F32, BF16 or Q8_0
+  // How the ranks of each device of the plan reach each other; shorter or empty: the default.
+  std::vector<LinkModels> links;
 };
 
 // How an output of the caller's graph is put together.
@@ -57,8 +58,9 @@ struct RankGraph {
   int64_t gathers = 0;
 };
 
-// Errors: UNIMPLEMENTED naming op, tensor and states for what no rule allows even whole, and for a
-// write into a tensor that would have to be brought together first; INTERNAL.
+// Sums travel as the plan options' wire. Errors: UNIMPLEMENTED naming op, tensor and states for
+// what no rule allows even whole, and for a write into a tensor that would have to be brought
+// together first; INVALID_ARGUMENT for a wire type where ranks exchange by copies; INTERNAL.
 absl::StatusOr<std::unique_ptr<RankGraph>> ExpandRanks(const PlanContext& context, const Plan& plan,
                                                        const RankLayout& layout);
 

@@ -101,6 +101,17 @@ const PlanCommunicator& PlanContext::CommunicatorOf(NodeId id) const {
   return input_->communicators[CollectiveKeyOf(graph().node(id))->communicator];
 }
 
+std::vector<int32_t> PlanContext::HostsOf(int32_t communicator) const {
+  std::vector<int32_t> hosts;
+  for (const int32_t d : input_->communicators[communicator]) hosts.push_back(host_[d]);
+  return hosts;
+}
+
+LinkModels PlanContext::LinksOf(int32_t communicator) const {
+  const std::vector<LinkModels>& links = input_->communicator_links;
+  return static_cast<size_t>(communicator) < links.size() ? links[communicator] : LinkModels{};
+}
+
 CollectiveAlgorithm PlanContext::AlgorithmOf(const Node& node) const {
   const auto* reduce = std::get_if<AllReduceAttributes>(&node.attributes);
   if (reduce == nullptr) return CollectiveAlgorithm::kByParts;
@@ -108,12 +119,8 @@ CollectiveAlgorithm PlanContext::AlgorithmOf(const Node& node) const {
   const int64_t elements = ElementCount(node.layout);
   const auto [found, fresh] = algorithms_.try_emplace({c, elements, reduce->wire});
   if (fresh) {
-    std::vector<int32_t> hosts;
-    for (const int32_t d : input_->communicators[c]) hosts.push_back(host_[d]);
-    const auto& links = input_->communicator_links;
     found->second =
-        ChooseAllReduce(elements, hosts, reduce->wire,
-                        static_cast<size_t>(c) < links.size() ? links[c] : LinkModels{});
+        ChooseAllReduce(elements, HostsOf(c), reduce->wire, LinksOf(c), input_->options.all_reduce);
   }
   return found->second;
 }

@@ -64,6 +64,9 @@ class PlanContext {
   // --- Collectives ---
   // The communicator of a collective node.
   const PlanCommunicator& CommunicatorOf(NodeId id) const;
+  // By rank of a communicator, as CollectiveShape::hosts.
+  std::vector<int32_t> HostsOf(int32_t communicator) const;
+  LinkModels LinksOf(int32_t communicator) const;
   // Which algorithm a collective node takes, on all its ranks.
   CollectiveAlgorithm AlgorithmOf(const Node& node) const;
 

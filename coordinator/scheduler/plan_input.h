@@ -8,6 +8,7 @@
 #include "common/collectives/algorithm_choice.h"
 #include "common/device/device.h"
 #include "common/graph/graph.h"
+#include "common/tensor/dtype.h"
 #include "coordinator/scheduler/rule.h"
 
 namespace weft {
@@ -41,6 +42,9 @@ struct PlanOptions {
   int64_t staged_bytes_limit = int64_t{256} << 20;
   // Steps follow each other through the devices: tensors that cross get rotating copies.
   bool pipeline = false;
+  // Of sums over the ranks of a group: as what they travel (F32, BF16 or Q8_0), and how.
+  DType wire = DType::kF32;
+  AllReducePolicy all_reduce = AllReducePolicy::kAuto;
   RuleSet disabled;
   // Executed nodes whose results an observer wants to see (spec B.9).
   std::vector<NodeId> observed;

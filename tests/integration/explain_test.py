@@ -31,10 +31,13 @@ SCHEMA = {
     "placement": {"input": str, "layers": list, "output": str},
     "weight": {"name": str, "tensor": OPTIONAL_TEXT, "type": str, "layer": int, "bytes": int, "device": str,
                "reason": str, "with_layer": bool, "split": OPTIONAL_TEXT},
-    "group": {"name": str, "ranks": list, "shares": list},
+    "group": {"name": str, "ranks": list, "shares": list, "links": dict},
     "cache": {"layer": int, "kind": str, "bytes": int, "device": str, "reason": str},
     "phase": {"tokens": int, "outputs": int, "counts": dict, "pipeline": dict, "processes": list, "memory": list,
-              "passes": list, "splits": list, "cuts": list, "nodes": list},
+              "passes": list, "splits": list, "cuts": list, "nodes": list, "collectives": list, "rank_traffic": list},
+    "collective": {"group": str, "kind": str, "algorithm": str, "wire": str, "elements": int, "count": int, "steps": int,
+                   "messages": int, "bytes": int, "predictions": list},
+    "rank": {"device": str, "messages": int, "bytes": int, "bytes_per_token": float},
     "counts": {"nodes": int, "splits": int, "copies": int, "copied_bytes": int, "staged_bytes": int,
                "input_bytes": int, "fused": int, "resolved": int, "in_place": int,
                "split_nodes": int, "reductions": int, "gathers": int},
@@ -82,7 +85,7 @@ class Explain(unittest.TestCase):
         self.check_object("counts", phase["counts"])
         self.check_object("pipeline", phase["pipeline"])
         lists = {"processes": "process", "memory": "memory", "passes": "pass", "splits": "split", "cuts": "cut",
-                 "nodes": "node"}
+                 "nodes": "node", "collectives": "collective", "rank_traffic": "rank"}
         for key, kind in lists.items():
             for value in phase[key]:
                 self.check_object(kind, value)
@@ -147,7 +150,8 @@ class Explain(unittest.TestCase):
     def test_ranks_of_a_tensor_split(self):
         flags = ["--inventory", self.rack, "--split-mode", "tensor", "--tensor-split", "3,1"]
         report = self.check_report(self.run_ok("--json", *flags))
-        self.assertEqual(report["groups"], [{"name": "tp0", "ranks": ["w0.gpu0", "w1.gpu0"], "shares": [3, 1]}])
+        group = report["groups"][0]
+        self.assertEqual((group["name"], group["ranks"], group["shares"]), ("tp0", ["w0.gpu0", "w1.gpu0"], [3, 1]))
         splits = {weight["name"]: weight["split"] for weight in report["weights"]}
         self.assertEqual(splits["blk.0.attn_norm.weight"], "mirrored")
         self.assertRegex(splits["blk.0.ffn_down.weight"], "^cut along 0: 0-[0-9]+ [0-9]+-[0-9]+$")
@@ -162,6 +166,34 @@ class Explain(unittest.TestCase):
         alone = weft("explain", "-m", Q8, "--split-mode", "tensor")
         self.assertEqual(alone.returncode, 2)
         self.assertIn("--split-mode tensor", alone.stderr)
+
+    def test_what_ranks_send_each_other(self):
+        width = json.loads(self.run_ok("--json"))["phases"]["decode"]["nodes"][0]["bytes"]  # of the embedding
+        slow = {**RACK, "links": [{"a": "alpha", "b": "beta", "latency_us": 100, "bytes_per_s": 1e8}]}
+        self.rack.write_text(json.dumps(slow), encoding="utf-8")
+        flags = ["--inventory", self.rack, "--split-mode", "tensor", "--batch", 16, "-c", 128]
+        for wire, bytes_of in (("f32", width), ("bf16", width // 2), ("q8_0", width // 4 // 32 * 34)):
+            for name, algorithm, steps in (("auto", "recursive doubling", 1), ("scatter-gather", "by parts", 2)):
+                report = self.check_report(self.run_ok("--json", *flags, "--wire-type", wire, "--allreduce", name))
+                link = report["groups"][0]["links"]["between_hosts"]
+                self.assertEqual(link, {"latency_us": 100, "bytes_per_s": 1e8})
+                decode = report["phases"]["decode"]
+                self.assertEqual({(c["kind"], c["algorithm"], c["wire"].lower(), c["steps"], c["bytes"])
+                                  for c in decode["collectives"]},
+                                 {("all_reduce", algorithm, wire, steps, 2 * bytes_of)})
+                sums = 2 * report["model"]["layers"] + 1
+                self.assertEqual(sum(c["count"] for c in decode["collectives"]), sums)
+                self.assertEqual({(rank["messages"], rank["bytes"]) for rank in decode["rank_traffic"]},
+                                 {(sums * steps, sums * bytes_of)})
+                for phase in report["phases"].values():
+                    for collective in phase["collectives"]:
+                        expected = {p["algorithm"]: p["expected_us"] for p in collective["predictions"]}
+                        self.assertEqual(min(expected, key=expected.get), collective["algorithm"])
+                        self.assertGreaterEqual(expected[algorithm], 100 * steps)
+        text = self.run_ok(*flags, "--wire-type", "bf16")
+        self.assertRegex(text, r"between ranks, per step: \d+ steps of messages, .* per token")
+        self.assertRegex(text, r"tp0 +all_reduce +x\d+ +\d+ BF16 +recursive doubling +1 step .*expected \d+\.\d us, by parts")
+        self.assertIn("links of tp0: 100 us and 0.1 GB/s between hosts", text)
 
     def test_remarks_name_rules_without_effect(self):
         text = self.run_ok("--inventory", self.rack, "-ot", "nothing_like_it=cpu", "--no-kv-offload")

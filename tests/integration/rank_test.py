@@ -75,6 +75,19 @@ class SameAnswers(unittest.TestCase):
 
         self.assertEqual(text("--local-workers", 3, "--split-mode", "tensor", "--tensor-split", "2,1,1"), text())
 
+    def test_wire_types_and_algorithms(self):
+        tokens = prompt_of("llama-gqa")
+        want = evaluate("llama-gqa", tokens, "-ub", 16)
+        flags = ["--local-workers", 3, "--split-mode", "tensor"]
+        for wire, most in (("f32", 1e-6), ("bf16", 1e-4), ("q8_0", 1e-3)):
+            for algorithm in ("doubling", "scatter-gather"):
+                got = evaluate("llama-gqa", tokens, "-ub", 16, *flags, "--wire-type", wire, "--allreduce", algorithm)
+                error = normalized_error(got[0], want[0])
+                self.assertLessEqual(error, most, (wire, algorithm))
+                self.assertEqual(error > 1e-8, wire != "f32", (wire, algorithm, error))
+                if wire == "f32":
+                    self.assertEqual(got[1], want[1], algorithm)
+
     def test_weights_sent_by_the_coordinator(self):
         tokens = prompt_of("qwen3")
         want = evaluate("qwen3", tokens, "-ub", 16)
@@ -160,7 +173,11 @@ class Refused(unittest.TestCase):
                 (["--local-workers", 2, "--layout", "tp=zwei"], "--layout"),
                 (["--local-workers", 2, "--layout", "ep=2"], "--layout"),
                 (["--local-workers", 2, "--split-mode", "tensor", "--tensor-split", "1,1,1"], "--tensor-split"),
-                (["--local-workers", 2, "--split-mode", "tensor", "--tensor-split", "0,0"], "--tensor-split")):
+                (["--local-workers", 2, "--split-mode", "tensor", "--tensor-split", "0,0"], "--tensor-split"),
+                (["--local-workers", 2, "--wire-type", "bf16"], "--wire-type"),
+                (["--wire-type", "q8_0"], "--wire-type"),
+                (["--local-workers", 2, "--split-mode", "tensor", "--wire-type", "f16"], "--wire-type"),
+                (["--local-workers", 2, "--allreduce", "doubling"], "--allreduce")):
             result = weft("eval", "-m", GOLDEN / "qwen3" / "model.gguf", "--tokens", "1,2", *arguments)
             self.assertEqual(result.returncode, 2, (arguments, result.stderr))
             self.assertEqual(result.stderr.count("\n"), 1, result.stderr)

@@ -41,6 +41,7 @@ struct ExplainedDevices {
   LocalDevices local;
   std::optional<Inventory> inventory;
   std::vector<Device*> list;
+  std::vector<HostLink> links;
 };
 
 absl::StatusOr<ExplainedDevices> OpenDevices(const ExplainFlags& flags, bool blas) {
@@ -58,6 +59,9 @@ absl::StatusOr<ExplainedDevices> OpenDevices(const ExplainFlags& flags, bool bla
           "--accel is for this machine; an inventory lists the accelerators of its own");
     }
     ASSIGN_OR_RETURN(devices.inventory, Inventory::Read(flags.inventory));
+    for (const InventoryLink& link : devices.inventory->links()) {
+      devices.links.push_back({link.a, link.b, {link.latency_us, link.bytes_per_s}});
+    }
     devices.list.assign(devices.inventory->devices().begin(), devices.inventory->devices().end());
   }
   return devices;
@@ -99,8 +103,9 @@ absl::Status Explain(const ExplainFlags& flags, const CommandContext& context) {
   }
   ASSIGN_OR_RETURN(const PlacementRequest request, ParsePlacementFlags(flags.model.placement));
   ASSIGN_OR_RETURN(const ExplainedDevices devices, OpenDevices(flags, request.blas));
-  ASSIGN_OR_RETURN(const ExplainOptions options,
+  ASSIGN_OR_RETURN(ExplainOptions options,
                    MakeOptions(flags, request, **model, devices.list, context.clock));
+  options.links = devices.links;
   ASSIGN_OR_RETURN(const ExplainReport report, MakeExplainReport(**model, devices.list, options));
   if (!flags.html.empty()) {
     RETURN_IF_ERROR(WritePage(flags, *file, ExplainPage(report, **model, devices.list, options)));

@@ -109,6 +109,21 @@ TEST(PlacementFlags, LongForms) {
   EXPECT_TRUE(request.blas);
 }
 
+TEST(PlacementFlags, Reductions) {
+  ASSERT_OK_AND_ASSIGN(const PlacementRequest plain, Parse({}));
+  EXPECT_EQ(plain.plan.wire, DType::kF32);
+  EXPECT_EQ(plain.plan.all_reduce, AllReducePolicy::kAuto);
+  ASSERT_OK_AND_ASSIGN(const PlacementRequest tensor, Parse({"-sm", "tensor", "--wire-type", "bf16",
+                                                             "--allreduce", "scatter-gather"}));
+  EXPECT_EQ(tensor.plan.wire, DType::kBF16);
+  EXPECT_EQ(tensor.plan.all_reduce, AllReducePolicy::kByParts);
+  ASSERT_OK_AND_ASSIGN(const PlacementRequest groups, Parse({"--layout", "tp=2,pp=2", "--wire-type",
+                                                             "Q8_0", "--allreduce", "doubling"}));
+  EXPECT_EQ(groups.plan.wire, DType::kQ8_0);
+  EXPECT_EQ(groups.plan.all_reduce, AllReducePolicy::kDoubling);
+  EXPECT_OK(Parse({"--wire-type", "f32", "--allreduce", "auto"}));
+}
+
 TEST(PlacementFlags, EveryNameOfAFlag_MeansTheSame) {
   for (const std::vector<const char*>& words :
        std::vector<std::vector<const char*>>{{"-ngl", "7"},
@@ -145,6 +160,12 @@ TEST(PlacementFlags, BadValues_NameTheFlag) {
       {{"--op-offload-batch", "-1"}, "--op-offload-batch: -1"},
       {{"--device-batch", "cpu"}, "--device-batch: 'cpu'"},
       {{"--accel", "onednn"}, "--accel: 'onednn'"},
+      {{"-sm", "tensor", "--wire-type", "f16"}, "--wire-type: 'f16': want f32, bf16 or q8_0"},
+      {{"-sm", "tensor", "--wire-type", ""}, "--wire-type: ''"},
+      {{"--wire-type", "bf16"}, "--wire-type: nothing is summed"},
+      {{"-sm", "none", "--wire-type", "q8_0"}, "--wire-type: nothing is summed"},
+      {{"-sm", "tensor", "--allreduce", "ring"}, "--allreduce: 'ring'"},
+      {{"--allreduce", "doubling"}, "--allreduce: nothing is summed"},
       {{"--n-cpu-moe", "x"}, "--n-cpu-moe"},
       {{"-ot"}, "--ot"},
   };

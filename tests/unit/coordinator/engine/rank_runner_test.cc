@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/absl_view.h"
 #include "common/base/cpu_features.h"
 #include "common/base/status_macros.h"
 #include "common/cpu/cpu_device.h"
@@ -16,6 +18,7 @@
 #include "coordinator/engine/generator.h"
 #include "coordinator/engine/model_runner.h"
 #include "coordinator/engine/rank_groups.h"
+#include "coordinator/explain/explain_report.h"
 #include "coordinator/placement/model_placement.h"
 #include "coordinator/sampling/sampler.h"
 #include "gmock/gmock.h"
@@ -120,6 +123,30 @@ class RankedModel {
     return result.tokens;
   }
 
+  absl::StatusOr<ExplainReport> Explain(const RunnerOptions& options) const {
+    ExplainOptions explain;
+    explain.placement.split_mode = SplitMode::kTensor;
+    explain.plan = options.plan;
+    explain.batch = options.ubatch;
+    explain.context = options.context;
+    explain.key_type = options.key_type;
+    explain.value_type = options.value_type;
+    return MakeExplainReport(*model_, devices_, explain);
+  }
+
+  // In collectives, by rank; where each is a process.
+  std::vector<EdgeTraffic> Sent(int32_t ranks) {
+    std::vector<EdgeTraffic> sent(static_cast<size_t>(ranks));
+    for (int32_t from = 0; from < ranks; ++from) {
+      for (int32_t to = 0; to < ranks; ++to) {
+        if (to == from) continue;
+        sent[from].messages += collectives_->traffic(from, to).messages;
+        sent[from].bytes += collectives_->traffic(from, to).bytes;
+      }
+    }
+    return sent;
+  }
+
   const Model& model() const { return *model_; }
 
   GoldenModel golden;
@@ -222,6 +249,70 @@ INSTANTIATE_TEST_SUITE_P(Golden, RankRunnerTest,
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// Narrower sums move the answer a little: less than their type allows, but not by nothing.
+TEST(RankRunner, WireTypes_AnswerNearly) {
+  RankedModel whole;
+  ASSERT_OK(whole.Open("llama-gqa"));
+  ASSERT_OK(whole.StartWhole(Options(16)));
+  const std::vector<int32_t>& tokens = whole.golden.cases.back().tokens;
+  ASSERT_OK_AND_ASSIGN(const std::vector<float> want, whole.Logits(tokens));
+  const struct {
+    DType wire;
+    double least, most;
+  } cases[] = {{DType::kBF16, 1e-8, 1e-4}, {DType::kQ8_0, 1e-7, 1e-3}};
+  for (const auto& c : cases) {
+    for (const int ranks : {2, 3, 5}) {
+      for (const AllReducePolicy policy : {AllReducePolicy::kDoubling, AllReducePolicy::kByParts}) {
+        SCOPED_TRACE(absl::StrCat(ranks, " ranks, ", AbslView(DTypeName(c.wire))));
+        RunnerOptions options = Options(16);
+        options.plan.wire = c.wire;
+        options.plan.all_reduce = policy;
+        RankedModel cut;
+        ASSERT_OK(cut.Open("llama-gqa"));
+        ASSERT_OK(cut.Start(options, ranks, {}, Machines::kProcesses));
+        ASSERT_OK_AND_ASSIGN(const std::vector<float> got, cut.Logits(tokens));
+        EXPECT_GE(NormalizedError(got, want), c.least);
+        EXPECT_LE(NormalizedError(got, want), c.most);
+      }
+    }
+  }
+}
+
+// What explain says that ranks send each other, they send: bytes counted by the ports.
+TEST(RankRunner, ExplainedTraffic_IsWhatPortsCount) {
+  for (const auto& [ranks, wire, policy] :
+       {std::tuple(2, DType::kF32, AllReducePolicy::kAuto),
+        std::tuple(3, DType::kBF16, AllReducePolicy::kByParts),
+        std::tuple(5, DType::kQ8_0, AllReducePolicy::kDoubling)}) {
+    SCOPED_TRACE(absl::StrCat(ranks, " ranks"));
+    RunnerOptions options = Options(16);
+    options.reserve_outputs = 1;
+    options.plan.wire = wire;
+    options.plan.all_reduce = policy;
+    RankedModel cut;
+    ASSERT_OK(cut.Open("llama-gqa"));
+    ASSERT_OK(cut.Start(options, ranks, {}, Machines::kProcesses));
+    ASSERT_OK_AND_ASSIGN(const ExplainReport report, cut.Explain(options));
+    int64_t position = 0;
+    for (const ExplainPhase& phase : report.phases) {
+      const std::vector<EdgeTraffic> before = cut.Sent(ranks);
+      std::vector<BatchToken> batch;
+      for (int64_t t = 0; t < phase.tokens; ++t, ++position) {
+        batch.push_back({.token = static_cast<int32_t>(3 + t), .position = position});
+      }
+      batch.back().output = true;
+      ASSERT_OK(cut.runner->Step(batch));
+      const std::vector<EdgeTraffic> after = cut.Sent(ranks);
+      ASSERT_EQ(static_cast<int>(phase.rank_traffic.size()), ranks);
+      for (int r = 0; r < ranks; ++r) {
+        EXPECT_GT(phase.rank_traffic[r].bytes, 0);
+        EXPECT_EQ(after[r].bytes - before[r].bytes, phase.rank_traffic[r].bytes) << phase.name;
+        EXPECT_EQ(after[r].messages - before[r].messages, phase.rank_traffic[r].messages);
+      }
+    }
+  }
+}
 
 TEST(RankRunner, BadGroups_AreRefusedWithTheFlag) {
   RankedModel one;

@@ -117,8 +117,9 @@ void SplitRig::LayAtRandom(Random& random) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<RankGraph>> SplitRig::Expand() const {
+absl::StatusOr<std::unique_ptr<RankGraph>> SplitRig::Expand(DType wire) const {
   PlanInput input;
+  input.options.wire = wire;
   input.graph = &graph_;
   input.devices = {meta_.get(), cpu_.get()};
   input.leafs.resize(graph_.nodes().size());

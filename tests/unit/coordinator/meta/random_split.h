@@ -28,7 +28,7 @@ class SplitRig {
   // Every weight and cache at random: mirrored, or cut along some axis.
   void LayAtRandom(Random& random);
 
-  absl::StatusOr<std::unique_ptr<RankGraph>> Expand() const;
+  absl::StatusOr<std::unique_ptr<RankGraph>> Expand(DType wire = DType::kF32) const;
   // Evaluates `expanded` with the leafs of `whole`, sliced, and puts every output together. Errors:
   // those of the oracle.
   absl::StatusOr<std::vector<std::vector<float>>> Run(const RankGraph& expanded,

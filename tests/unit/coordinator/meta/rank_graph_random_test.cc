@@ -77,5 +77,15 @@ TEST(RankGraphRandom, AnyCut_ComputesTheSame) {
   EXPECT_GT(gathers, 0);
 }
 
+TEST(RankGraph, WireTypeOverCopies_IsRefused) {
+  Random random(1);
+  const Graph graph = MakeRandomGraph(random, 5);
+  const SplitRig rig(2, graph);
+  for (const DType wire : {DType::kBF16, DType::kQ8_0}) {
+    EXPECT_THAT(rig.Expand(wire), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           testing::HasSubstr("by copies of tensors")));
+  }
+}
+
 }  // namespace
 }  // namespace weft

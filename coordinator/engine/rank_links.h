@@ -1,0 +1,27 @@
+// How fast the ranks of a group reach each other, from what is known of pairs of hosts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/collectives/algorithm_choice.h"
+#include "common/device/device.h"
+
+namespace weft {
+
+// The connection of two hosts, by Device::host().
+struct HostLink {
+  std::string a;
+  std::string b;
+  LinkModel link;
+};
+
+// By device of `devices` (PlacedDevices::rank_links): for a group (MetaDevice) the default between
+// ranks of one host, and between hosts the largest latency and the least rate of the links of its
+// hosts, as the slowest partner is waited for; the default where no such link is known
+// (one without a rate is not).
+std::vector<LinkModels> RankLinks(absl::Span<Device* const> devices,
+                                  absl::Span<const HostLink> known);
+
+}  // namespace weft

@@ -13,10 +13,11 @@ struct LinkProbeOptions {
   // The key of its messages: their epoch, kind and step. Nothing else may use this kind and step
   // between the two ports meanwhile.
   MessageHeader key;
-  int round_trips = 101;                  // of kLinkProbeSmallBytes, of which the median counts
-  int64_t bulk_bytes = int64_t{1} << 20;  // of one large message
-  int max_bulk_messages = 64;             // in one run
-  double run_seconds = 0.05;              // runs get longer until one takes this long
+  // A few milliseconds in all where the link is fast, since sessions wait for it.
+  int round_trips = 51;                     // of kLinkProbeSmallBytes, of which the median counts
+  int64_t bulk_bytes = int64_t{256} << 10;  // of one large message
+  int max_bulk_messages = 64;               // in one run
+  double run_seconds = 0.01;                // runs get longer until one takes this long
 };
 
 // Bytes of a small message of a probe.

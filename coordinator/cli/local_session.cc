@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/program/local_program_host.h"
 #include "coordinator/cli/progress_bar.h"
+#include "coordinator/cli/rank_link_probe.h"
 
 namespace weft {
 namespace {
@@ -69,6 +70,11 @@ absl::Status LocalSession::OpenDevices(const ModelFlags& flags) {
 
 absl::Status LocalSession::PlaceOnDevices(const ModelFlags& flags) {
   ASSIGN_OR_RETURN(rank_groups_, GroupDevices(placed_, request_.placement));
+  if (fleet_ != nullptr && request_.plan.all_reduce == AllReducePolicy::kAuto) {
+    ASSIGN_OR_RETURN(const std::vector<HostLink> links,
+                     ProbeRankLinks(*fleet_, placed_.devices, logger_));
+    placed_.rank_links = RankLinks(placed_.devices, links);
+  }
   ASSIGN_OR_RETURN(placed_.placement, PlaceModel(*model_, placed_.devices, request_.placement));
   for (const PlacementRemark& remark : placed_.placement.remarks) logger_.Warning(remark.text);
   ASSIGN_OR_RETURN(placed_.batch_ranges,

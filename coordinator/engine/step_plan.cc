@@ -1,13 +1,40 @@
 #include "coordinator/engine/step_plan.h"
 
 #include <memory>
+#include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 #include "coordinator/scheduler/pass_pipeline.h"
 
 namespace weft {
 namespace {
+
+// How the sums of each size are made, and why.
+std::vector<std::string> AllReduceRemarks(const PlanContext& context) {
+  std::set<std::string> remarks;
+  for (const Node& node : context.graph().nodes()) {
+    const auto* reduce = std::get_if<AllReduceAttributes>(&node.attributes);
+    if (reduce == nullptr) continue;
+    const int32_t c = reduce->key.communicator;
+    const int64_t elements = ElementCount(node.layout);
+    std::string remark =
+        absl::StrCat("sums of ", elements, " ", AbslView(DTypeName(reduce->wire)), ": ",
+                     AbslView(CollectiveAlgorithmName(context.AlgorithmOf(node))), "; expected");
+    for (const AllReducePrediction& prediction :
+         PredictAllReduce(elements, context.HostsOf(c), reduce->wire, context.LinksOf(c),
+                          context.input().options.all_reduce)) {
+      absl::StrAppend(&remark, remark.back() == 'd' ? " " : ", ",
+                      AbslView(CollectiveAlgorithmName(prediction.algorithm)),
+                      absl::StrFormat(" %.1f us", prediction.microseconds));
+    }
+    remarks.insert(std::move(remark));
+  }
+  return {remarks.begin(), remarks.end()};
+}
 
 absl::StatusOr<StepPlan> Compile(const PlanInput& input, const ProcessGroup& group) {
   ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
@@ -17,6 +44,7 @@ absl::StatusOr<StepPlan> Compile(const PlanInput& input, const ProcessGroup& gro
     result.arena_bytes += pool.Bytes();
     result.arena_lower_bound += pool.lower_bound;
   }
+  if (!input.communicators.empty()) result.remarks = AllReduceRemarks(context);
   result.copies = plan.copies;
   result.pipeline_refusal = plan.pipeline_refusal;
   ASSIGN_OR_RETURN(result.program, group.Compile(context, plan));
@@ -44,7 +72,7 @@ absl::StatusOr<StepPlan> PlanStep(const Graph& graph, const PlacedDevices& place
                    ExpandStep(graph, placed, held, tokens, options));
   ASSIGN_OR_RETURN(StepPlan result, Compile(ranks->input, group));
   result.outputs = std::move(ranks->outputs);
-  result.remarks = std::move(ranks->remarks);
+  result.remarks.insert(result.remarks.begin(), ranks->remarks.begin(), ranks->remarks.end());
   return result;
 }
 

@@ -19,7 +19,7 @@ struct StepPlan {
   FleetProgram program;
   // How the caller's outputs come from the program's; empty: they are the same.
   std::vector<RankOutput> outputs;
-  std::vector<std::string> remarks;  // of the expansion
+  std::vector<std::string> remarks;  // of the expansion, and how ranks add up
   int64_t arena_bytes = 0;           // of all devices
   int64_t arena_lower_bound = 0;
   int32_t copies = 1;  // as ExecutionPlan

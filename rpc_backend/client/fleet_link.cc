@@ -52,7 +52,8 @@ class FleetLink::Impl {
   }
 
   absl::Status Open();
-  std::vector<PairMeasurement> MeasureLinks(std::chrono::milliseconds timeout);
+  std::vector<PairMeasurement> MeasureLinks(absl::Span<const FleetPair> pairs,
+                                            std::chrono::milliseconds timeout);
   void Abort(const absl::Status& reason) { port_->Abort(reason); }
 
   int32_t count() const { return static_cast<int32_t>(workers_.size()); }
@@ -294,9 +295,10 @@ absl::Status FleetLink::Impl::AnyLoss() const {
 
 // --- measuring ---
 
-std::vector<PairMeasurement> FleetLink::Impl::MeasureLinks(std::chrono::milliseconds timeout) {
+std::vector<PairMeasurement> FleetLink::Impl::MeasureLinks(absl::Span<const FleetPair> pairs,
+                                                           std::chrono::milliseconds timeout) {
   std::vector<PairMeasurement> all;
-  for (const FleetPair& pair : pairs_) all.push_back(Measure(pair, timeout));
+  for (const FleetPair& pair : pairs) all.push_back(Measure(pair, timeout));
   return all;
 }
 
@@ -374,7 +376,12 @@ absl::Span<const FleetPair> FleetLink::pairs() const { return impl_->pairs_; }
 void FleetLink::Abort(const absl::Status& reason) { impl_->Abort(reason); }
 
 std::vector<PairMeasurement> FleetLink::MeasureLinks(std::chrono::milliseconds timeout_per_pair) {
-  return impl_->MeasureLinks(timeout_per_pair);
+  return impl_->MeasureLinks(impl_->pairs_, timeout_per_pair);
+}
+
+std::vector<PairMeasurement> FleetLink::MeasureLinks(absl::Span<const FleetPair> pairs,
+                                                     std::chrono::milliseconds timeout_per_pair) {
+  return impl_->MeasureLinks(pairs, timeout_per_pair);
 }
 
 }  // namespace weft

@@ -77,6 +77,9 @@ class FleetLink {
 
   // Probes every pair, one after another, both ends at the same time. While no steps are in flight.
   std::vector<PairMeasurement> MeasureLinks(std::chrono::milliseconds timeout_per_pair);
+  // The same for some of pairs().
+  std::vector<PairMeasurement> MeasureLinks(absl::Span<const FleetPair> pairs,
+                                            std::chrono::milliseconds timeout_per_pair);
 
   // Ends everything that waits, here, with `reason`. Happens by itself when a worker is lost.
   void Abort(const absl::Status& reason);

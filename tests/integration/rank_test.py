@@ -80,13 +80,28 @@ class SameAnswers(unittest.TestCase):
         want = evaluate("llama-gqa", tokens, "-ub", 16)
         flags = ["--local-workers", 3, "--split-mode", "tensor"]
         for wire, most in (("f32", 1e-6), ("bf16", 1e-4), ("q8_0", 1e-3)):
-            for algorithm in ("doubling", "scatter-gather"):
-                got = evaluate("llama-gqa", tokens, "-ub", 16, *flags, "--wire-type", wire, "--allreduce", algorithm)
+            for algorithm, transport in (("doubling", "auto"), ("scatter-gather", "grpc")):
+                got = evaluate("llama-gqa", tokens, "-ub", 16, *flags, "--wire-type", wire, "--allreduce", algorithm,
+                               "--transport", transport)
                 error = normalized_error(got[0], want[0])
                 self.assertLessEqual(error, most, (wire, algorithm))
                 self.assertEqual(error > 1e-8, wire != "f32", (wire, algorithm, error))
                 if wire == "f32":
                     self.assertEqual(got[1], want[1], algorithm)
+
+    def test_links_are_measured_where_that_decides(self):
+        def told(*arguments):
+            result = weft("run", "-m", GOLDEN / "qwen3" / "model.gguf", "-p", "a", "-n", 1, "-t", 1, "--verbose",
+                          "--split-mode", "tensor", *arguments)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return result.stderr
+
+        three = told("--local-workers", 3)
+        for pair in ("w0 and w1", "w0 and w2", "w1 and w2"):
+            self.assertRegex(three, rf"link of {pair}, measured: [0-9.]+ us, [0-9.e+]+ GB/s")
+        self.assertRegex(three, r"sums of \d+ F32: [a-z, ]+; expected recursive doubling [0-9.]+ us, by parts [0-9.]+ us")
+        for arguments in (["--local-workers", 2], ["--local-workers", 3, "--allreduce", "doubling"]):
+            self.assertNotIn("measured", told(*arguments))
 
     def test_weights_sent_by_the_coordinator(self):
         tokens = prompt_of("qwen3")

@@ -119,11 +119,12 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   RETURN_IF_ERROR(CheckRunFlags(flags));
   ASSIGN_OR_RETURN(SamplerOptions options,
                    ParseSamplerFlags(flags.sampler, std::random_device{}()));
+  Logger talkative("weft", LogLevel::kDebug);
   ASSIGN_OR_RETURN(const std::unique_ptr<LocalSession> session,
                    LocalSession::Open(flags.model,
                                       {.context = kDefaultContext,
                                        .sampler = flags.all_logits ? nullptr : &options},
-                                      context.clock, context.logger));
+                                      context.clock, flags.verbose ? talkative : context.logger));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->tokenizer());
   std::string prompt = flags.prompt;
   if (prompt == "-") {
@@ -198,7 +199,8 @@ void AddRunCommand(CLI::App& app, CommandContext& context) {
   command->add_flag("--ignore-eos", flags->ignore_end, "go on after the end-of-text token");
   command->add_flag("--all-logits", flags->all_logits,
                     "fetch every token's logits, not the likeliest ones; same text, slower");
-  command->add_flag("--verbose", flags->verbose, "print the chain of samplers");
+  command->add_flag("--verbose", flags->verbose,
+                    "print the chain of samplers, links and choices of the plan");
   command->add_flag("--json", flags->json, "print one JSON object instead of the text");
   command->add_flag(
       "--stats", flags->stats,

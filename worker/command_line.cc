@@ -44,6 +44,13 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
   app.add_option("--lease-ms", options.lease_ms,
                  "a coordinator that is silent for so long has lost its session")
       ->capture_default_str();
+  app.add_option("--drain-seconds", options.drain_seconds,
+                 "how long sessions may go on after SIGTERM; a second one ends at once")
+      ->capture_default_str();
+  app.add_option("--metrics-port", options.metrics_port,
+                 "port of /livez, /readyz and /metrics; 0: any free one; without it there is none");
+  app.add_option("--metrics-host", options.metrics_host, "address of that port")
+      ->capture_default_str();
   app.add_option("--parent", options.parent, "end with that process");
   app.add_flag_callback(
       "--no-self-test", [&options] { options.self_test = false; },

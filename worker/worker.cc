@@ -5,12 +5,14 @@
 
 #include <array>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/processors.h"
 #include "common/base/status_macros.h"
+#include "common/metrics/metric_list.h"
 #include "common/transport/host_identity.h"
 #include "common/transport/own_address.h"
 #include "common/transport/ucx/ucx_transport.h"
@@ -19,11 +21,12 @@
 #include "worker/event_loop.h"
 #include "worker/listen_address.h"
 #include "worker/self_test/test_device.h"
+#include "worker/worker_metrics.h"
 
 namespace weft {
 namespace {
 
-constexpr std::chrono::milliseconds kLeaseChecks{250};
+constexpr std::chrono::milliseconds kLook{100};
 constexpr std::chrono::milliseconds kShutdownGrace{500};
 constexpr size_t kIncarnationBytes = 16;
 
@@ -186,6 +189,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
   worker->parts_.files = worker->files_.get();
   worker->parts_.cache = worker->cache_.get();
   worker->parts_.logger = &logger;
+  worker->parts_.meter = &worker->meter_;
   worker->sessions_ = std::make_unique<SessionTable>(worker->parts_, worker->clock_,
                                                      std::chrono::milliseconds(options.lease_ms),
                                                      WireLimits().sessions);
@@ -199,40 +203,117 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
   ASSIGN_OR_RETURN(server.hello, worker->MakeHello(options));
   ASSIGN_OR_RETURN(worker->server_,
                    WorkerServer::Start(server, worker->parts_, *worker->sessions_, worker->clock_));
+  RETURN_IF_ERROR(worker->OpenProbes(options));
   return worker;
 }
 
+absl::Status Worker::OpenProbes(const WorkerOptions& options) {
+  if (options.metrics_port < 0) return absl::OkStatus();
+  ProbeServer::Pages pages;
+  pages["/livez"] = [] { return TextReply(200, "live"); };
+  pages["/readyz"] = [this] {
+    if (sessions_->accepts()) return TextReply(200, "ready");
+    return TextReply(503, sessions_->draining() ? "not ready: the worker is draining"
+                                                : "not ready: it has the most sessions it takes");
+  };
+  pages["/metrics"] = [this] {
+    const WorkerState state{sessions_->count(), sessions_->accepts(), sessions_->draining(),
+                            sessions_->buffer_bytes()};
+    HttpReply reply;
+    reply.content_type = kMetricsContentType;
+    reply.body = WorkerMetricsText(state, meter_.counts(), parts_.devices, cache_.get());
+    return reply;
+  };
+  ASSIGN_OR_RETURN(probes_, ProbeServer::Start(options.metrics_host, options.metrics_port,
+                                               std::move(pages), clock_));
+  return absl::OkStatus();
+}
+
+void Worker::CheckSessions() {
+  sessions_->EndSilent();
+  server_->SetServing(sessions_->accepts());
+}
+
+void Worker::Drain() {
+  sessions_->Drain();
+  server_->SetServing(false);
+}
+
 Worker::~Worker() {
+  probes_.reset();
   if (server_ != nullptr) server_->Shutdown("the worker ends", kShutdownGrace);
 }
+
+namespace {
+
+// Ends a worker: at once, or when its sessions have ended by themselves.
+class WorkerEnd {
+ public:
+  WorkerEnd(Worker& worker, EventLoop& events, double drain_seconds, Logger& logger)
+      : worker_(worker),
+        events_(events),
+        drain_(std::chrono::duration_cast<Clock::TimePoint::duration>(
+            std::chrono::duration<double>(drain_seconds))),
+        logger_(logger) {}
+
+  // Asked to by a signal; the second time at once.
+  void Ask() {
+    if (deadline_) return events_.Stop();
+    deadline_ = clock_.Now() + drain_;
+    worker_.Drain();
+    if (worker_.sessions() > 0) {
+      logger_.Info(
+          StdView(absl::StrCat("draining: ", worker_.sessions(), " sessions may go on for ",
+                               std::chrono::duration<double>(drain_).count(), " s; no new ones")));
+    }
+    Look();
+  }
+  // Every now and then.
+  void Look() {
+    if (deadline_ && (worker_.sessions() == 0 || clock_.Now() >= *deadline_)) events_.Stop();
+  }
+
+ private:
+  Worker& worker_;
+  EventLoop& events_;
+  const Clock::TimePoint::duration drain_;
+  Logger& logger_;
+  const SystemClock clock_;
+  std::optional<Clock::TimePoint> deadline_;  // once it drains
+};
+
+absl::Status RunUntilEnd(Worker& worker, const WorkerOptions& options, Logger& logger) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<EventLoop> events, EventLoop::Create());
+  WorkerEnd end(worker, *events, options.drain_seconds, logger);
+  for (const int signal : {SIGTERM, SIGINT}) {
+    RETURN_IF_ERROR(events->OnSignal(signal, [&end] { end.Ask(); }));
+  }
+  RETURN_IF_ERROR(events->Every(kLook, [&] {
+    worker.CheckSessions();
+    end.Look();
+    if (options.parent != 0 && getppid() != options.parent) events->Stop();
+  }));
+  if (worker.metrics_port() != 0) {
+    logger.Info(StdView(absl::StrCat("metrics on http://", options.metrics_host, ":",
+                                     worker.metrics_port(), "/metrics")));
+  }
+  logger.Info(StdView(absl::StrCat("listening on ", worker.address())));
+  events->Run();
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 int RunWorker(const WorkerOptions& options, const DeviceFactory& factory, Logger& logger,
               const TransportWrapper& wrap_ucx) {
   std::signal(SIGPIPE, SIG_IGN);
   absl::StatusOr<std::unique_ptr<Worker>> worker =
       Worker::Start(options, factory, logger, wrap_ucx);
-  if (!worker.ok()) {
-    logger.Error(StdView(worker.status().message()));
-    return absl::IsInvalidArgument(worker.status()) ? 2 : 1;
-  }
-  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
-  absl::Status status = loop.status();
-  if (status.ok()) {
-    EventLoop& events = **loop;
-    const auto stop = [&events] { events.Stop(); };
-    status.Update(events.OnSignal(SIGTERM, stop));
-    status.Update(events.OnSignal(SIGINT, stop));
-    status.Update(events.Every(kLeaseChecks, [&] {
-      (*worker)->CheckLeases();
-      if (options.parent != 0 && getppid() != options.parent) events.Stop();
-    }));
-    if (status.ok()) {
-      logger.Info(StdView(absl::StrCat("listening on ", (*worker)->address())));
-      events.Run();
-    }
-  }
-  if (!status.ok()) logger.Error(StdView(status.message()));
-  return status.ok() ? 0 : 1;
+  absl::Status status = worker.status();
+  if (status.ok()) status = RunUntilEnd(**worker, options, logger);
+  if (status.ok()) return 0;
+  logger.Error(StdView(status.message()));
+  return absl::IsInvalidArgument(worker.status()) ? 2 : 1;
 }
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/http/probe_server.h"
 #include "common/transport/transport.h"
 #include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
 #include "worker/device_discovery.h"
@@ -35,10 +36,13 @@ class Worker {
 
   const std::string& address() const { return server_->address(); }
   const std::vector<Device*>& devices() const { return parts_.devices; }
-  // Sessions whose coordinator is silent end; to be called several times per lease.
-  void CheckLeases() { sessions_->EndSilent(); }
-  // No new sessions; those that are open go on.
-  void Drain() { sessions_->Drain(); }
+  // 0: it has no probe port.
+  int metrics_port() const { return probes_ == nullptr ? 0 : probes_->port(); }
+  // Sessions whose coordinator is silent end, and the health service learns whether more are
+  // accepted; to be called several times per lease.
+  void CheckSessions();
+  // No new sessions; those that are open go on, and their coordinators are told.
+  void Drain();
   int32_t sessions() const { return sessions_->count(); }
   // Waits until at most so many are open; false: not by then.
   bool AwaitSessions(int32_t most, Clock::TimePoint deadline) const {
@@ -52,6 +56,7 @@ class Worker {
   absl::Status OpenTransports(const WorkerOptions& options, const ListenAddress& address,
                               const TransportWrapper& wrap_ucx);
   absl::StatusOr<WorkerHello> MakeHello(const WorkerOptions& options) const;
+  absl::Status OpenProbes(const WorkerOptions& options);
 
   Logger& logger_;
   const SystemClock clock_;
@@ -60,9 +65,11 @@ class Worker {
   std::unique_ptr<WeightCache> cache_;
   std::unique_ptr<Transport> ucx_;  // null where it is absent or refused
   std::unique_ptr<GrpcTransport> grpc_;
+  WorkerMeter meter_;
   WorkerParts parts_;
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<WorkerServer> server_;
+  std::unique_ptr<ProbeServer> probes_;
 };
 
 // Runs a worker until SIGTERM or SIGINT; returns the exit code.

@@ -54,6 +54,14 @@ absl::Status CheckWorkerOptions(const WorkerOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--lease-ms: ", options.lease_ms, ", want at least 100"));
   }
+  if (!(options.drain_seconds >= 0 && options.drain_seconds <= 86400)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--drain-seconds: ", options.drain_seconds, ", want 0 to 86400"));
+  }
+  if (options.metrics_port < -1 || options.metrics_port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--metrics-port: ", options.metrics_port, " is no port"));
+  }
   if (options.transport != "auto" && options.transport != "ucx" && options.transport != "grpc") {
     return absl::InvalidArgumentError(
         absl::StrCat("--transport: '", options.transport, "'; use auto, ucx or grpc"));

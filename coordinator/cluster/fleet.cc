@@ -191,6 +191,14 @@ absl::Status Fleet::lost() const {
   return absl::OkStatus();
 }
 
+absl::Status Fleet::leaving() const {
+  for (const std::unique_ptr<RemoteWorker>& worker : workers_) {
+    if (!worker->draining()) continue;
+    return absl::UnavailableError(absl::StrCat(worker->label(), " is draining"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Fleet::Explain(const absl::Status& error) const {
   if (error.ok()) return error;
   RETURN_IF_ERROR(lost());

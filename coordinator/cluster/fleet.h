@@ -57,6 +57,8 @@ class Fleet {
   FleetWeights& weights() { return *weights_; }
   // The first worker that was lost, or OK.
   absl::Status lost() const;
+  // UNAVAILABLE naming the first worker that drains, or OK.
+  absl::Status leaving() const;
   // `error`, or what it follows from: the loss of a worker, or one that could not be asked what its
   // devices support. OK stays OK.
   absl::Status Explain(const absl::Status& error) const;

@@ -1,5 +1,6 @@
 #include "coordinator/http/metrics.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,6 +45,9 @@ void AddCounters(const ServingCounters& c, MetricList& list) {
                  c.first_token.view());
   list.Histogram("weft_time_per_token_seconds", "Between tokens of one continuation.",
                  c.between_tokens.view());
+  list.Histogram("weft_batch_tokens", "Tokens of a step.", c.batch_tokens.view());
+  list.Histogram("weft_batch_sequences", "Continuations that share a step.",
+                 c.batch_sequences.view());
   list.Histogram("weft_step_seconds", "From the launch of a step to the end of its sampling.",
                  c.step.view());
 }
@@ -63,6 +67,38 @@ void AddRunner(const ServingState& state, MetricList& list) {
   list.Gauge("weft_weight_bytes", "Memory of weights.", static_cast<double>(state.memory.weights));
   list.Gauge("weft_kv_cache_bytes", "Memory of the cache.",
              static_cast<double>(state.memory.cache));
+}
+
+// Processes are as many as the session has workers, and this one.
+void AddProcesses(const ServingState& state, MetricList& list) {
+  for (const ProcessTimes& process : state.processes) {
+    const auto add = [&](const char* name, const char* help, double value) {
+      list.Counter(name, help, value, {{"rank", process.name}});
+    };
+    add("weft_rank_steps_total", "Steps of this session in which a process had a part.",
+        static_cast<double>(process.steps));
+    add("weft_rank_compute_seconds_total", "Computing, of the busiest device of each step.",
+        process.compute_seconds);
+    add("weft_rank_wait_seconds_total", "Waiting of that device for other devices and processes.",
+        process.wait_seconds);
+    const double wire = process.round_trip_seconds - process.compute_seconds - process.wait_seconds;
+    add("weft_rank_wire_seconds_total",
+        "Between a request and its reply, beyond computing and waiting.", std::max(wire, 0.0));
+    add("weft_rank_sent_bytes_total", "Sent to other processes of the plan.",
+        static_cast<double>(process.sent_bytes));
+    add("weft_rank_programs_total", "Programs that were sent to a process.",
+        static_cast<double>(process.programs));
+  }
+  for (const TransportBytes& transport : state.transports) {
+    const auto add = [&](const char* direction, int64_t bytes) {
+      list.Counter("weft_transport_bytes_total",
+                   "Payloads of this session's messages to and from workers.",
+                   static_cast<double>(bytes),
+                   {{"transport", transport.transport}, {"direction", direction}});
+    };
+    add("sent", transport.sent);
+    add("received", transport.received);
+  }
 }
 
 }  // namespace
@@ -91,6 +127,7 @@ std::string MetricsText(const ServingState& state, const Health& health,
   }
   AddCounters(state.counters, list);
   AddRunner(state, list);
+  AddProcesses(state, list);
   list.Gauge("weft_http_connections", "Open connections.",
              static_cast<double>(requests.connections()));
   AddRequests(requests, list);

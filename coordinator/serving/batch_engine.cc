@@ -185,6 +185,8 @@ absl::Status BatchEngine::Launch(Step step) {
   }
   ++counters_.steps;
   counters_.step_tokens += static_cast<int64_t>(batch.size());
+  counters_.batch_tokens.Add(static_cast<double>(batch.size()));
+  counters_.batch_sequences.Add(static_cast<double>(step.shares.size()));
   step.launched = clock_.Now();
   const bool logits = step.logits;
   steps_.push_back(std::move(step));
@@ -265,6 +267,7 @@ void BatchEngine::EndFailed(const absl::Status& status) {
 void BatchEngine::Describe(ServingState& state) const {
   state.runner = runner_.counters();
   state.memory = runner_.memory();
+  state.transports = session_.transports();
   state.processes = session_.processes();
   state.active = static_cast<int64_t>(active_.size());
   state.slots = runner_.options().sequences;

@@ -84,6 +84,7 @@ absl::StatusOr<std::shared_ptr<GenerationStream>> InferenceLoop::Submit(Generati
 // --- The thread ---
 
 absl::Status InferenceLoop::OpenSession() {
+  leaving_ = absl::OkStatus();
   ASSIGN_OR_RETURN(session_, open_());
   engine_ = std::make_unique<BatchEngine>(*session_, options_.reuse_prefixes, clock_, counters_);
   ++counters_.sessions_opened;
@@ -104,14 +105,19 @@ void InferenceLoop::Run() {
     } else {
       HandleFailure(status);
     }
-    Show(absl::OkStatus());
+    Show(leaving_);
   }
   EndAll(absl::UnavailableError("the server is shutting down"));
 }
 
 absl::Status InferenceLoop::Turn() {
   EndUnwanted();
-  Admit();
+  leaving_ = session_->leaving();
+  if (leaving_.ok()) {
+    Admit();
+  } else if (engine_->empty()) {
+    return leaving_;  // a loss that was announced: nothing is cut off
+  }
   if (engine_->empty()) return session_->lost();
   RETURN_IF_ERROR(engine_->Advance());
   for (std::unique_ptr<Sequence>& sequence : engine_->TakeSetBack()) {

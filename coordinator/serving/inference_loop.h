@@ -83,6 +83,7 @@ class InferenceLoop {
   int64_t cache_tokens_ = 0;
   std::unique_ptr<ServingSession> session_;
   std::unique_ptr<BatchEngine> engine_;
+  absl::Status leaving_;                           // of the session
   std::deque<std::unique_ptr<Sequence>> resumed_;  // had a slot before; the oldest first
   ServingCounters counters_;
   Clock::TimePoint last_progress_;

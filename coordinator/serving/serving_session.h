@@ -20,10 +20,13 @@ class ServingSession {
   virtual ModelRunner& runner() = 0;
   // Why its workers can do nothing more, if that is so.
   virtual absl::Status lost() = 0;
+  // Why its workers will be gone soon, if that is so: what runs may end, nothing shall begin.
+  virtual absl::Status leaving() { return absl::OkStatus(); }
   // Parts of the model that follow each other, on devices of their own.
   virtual int64_t stages() const = 0;
   // By process; none where all runs here.
   virtual std::vector<ProcessTimes> processes() { return {}; }
+  virtual std::vector<TransportBytes> transports() { return {}; }
 };
 
 // Opens it: at first, and again after each loss.

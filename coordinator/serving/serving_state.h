@@ -33,6 +33,8 @@ struct ServingCounters {
   DurationHistogram first_token;  // from submission
   DurationHistogram between_tokens;
   DurationHistogram step;      // from launch to the end of sampling
+  SizeHistogram batch_tokens;  // of each step
+  SizeHistogram batch_sequences;
   double waiting_seconds = 0;  // for steps
   double working_seconds = 0;  // on what is between them: batches, sampling, text
 };
@@ -45,13 +47,22 @@ struct ProcessTimes {
   double wait_seconds = 0;        // for what other processes send
   double round_trip_seconds = 0;  // from request to reply; 0: it is not far away
   int64_t sent_bytes = 0;         // to other processes of the plan
+  int64_t programs = 0;           // that were sent to it
+};
+
+// Payloads of this session's messages between this process and its workers.
+struct TransportBytes {
+  std::string transport;
+  int64_t sent = 0;
+  int64_t received = 0;
 };
 
 struct ServingState {
   ServingCounters counters;
   RunnerCounters runner;  // of the session
   RunnerMemory memory;
-  std::vector<ProcessTimes> processes;  // none where all runs here
+  std::vector<ProcessTimes> processes;     // none where all runs here
+  std::vector<TransportBytes> transports;  // as well
   bool ready = false;   // a token went through every rank since the session was opened
   std::string trouble;  // why it is not
   int64_t active = 0;   // sequences with a slot

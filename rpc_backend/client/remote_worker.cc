@@ -90,6 +90,7 @@ int64_t RemoteWorker::AddLossListener(std::function<void(const absl::Status&)> l
 }
 
 void RemoteWorker::RemoveLossListener(int64_t number) { connection_->RemoveLossListener(number); }
+bool RemoteWorker::draining() const { return connection_->draining(); }
 PingStatistics RemoteWorker::pings() const { return connection_->pings(); }
 
 absl::StatusOr<WorkerStatistics> RemoteWorker::Statistics() {

@@ -119,6 +119,8 @@ class RemoteWorker {
   void RemoveLossListener(int64_t number);
 
   PingStatistics pings() const;
+  // It said that it will go: it finishes what runs for a while, and takes no new sessions.
+  bool draining() const;
   absl::StatusOr<WorkerStatistics> Statistics();
   // The worker takes no new sessions from now on. Returns how many are open.
   absl::StatusOr<int32_t> Drain();

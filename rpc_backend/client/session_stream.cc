@@ -74,6 +74,11 @@ PingStatistics SessionStream::pings() const {
   return pings_;
 }
 
+bool SessionStream::draining() const {
+  MutexLock lock(mutex_);
+  return draining_;
+}
+
 void SessionStream::Close() {
   {
     MutexLock lock(mutex_);
@@ -103,6 +108,7 @@ std::string SessionStream::TakeReply() {
     return absl::StrCat("sent a reply that makes no sense: ", status.message());
   }
   silence_.Heard();
+  draining_ = draining_ || reply_.draining();
   if (!opened_) {
     if (reply_.session() <= 0) {
       return reply_.farewell().empty()

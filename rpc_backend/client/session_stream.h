@@ -46,6 +46,8 @@ class SessionStream final
 
   int64_t session() const { return session_; }
   PingStatistics pings() const;
+  // The worker said that it will go.
+  bool draining() const;
   // Lets the worker end the session, waits for that a short while, then cancels. Idempotent.
   void Close();
 
@@ -90,6 +92,7 @@ class SessionStream final
   Clock::TimePoint sent_at_ ABSL_GUARDED_BY(mutex_);
   int64_t last_answer_ ABSL_GUARDED_BY(mutex_) = 0;  // to which of them
   PingStatistics pings_ ABSL_GUARDED_BY(mutex_);
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace weft

@@ -49,6 +49,7 @@ class WorkerConnection {
   int64_t AddLossListener(std::function<void(const absl::Status&)> listener);
   void RemoveLossListener(int64_t number);
   PingStatistics pings() const { return stream_->pings(); }
+  bool draining() const { return stream_->draining(); }
   void Close();
 
   // `error`; but if its code is UNAVAILABLE and the worker is lost, or is found to be within the

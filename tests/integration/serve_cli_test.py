@@ -15,6 +15,7 @@ import tempfile
 import time
 import unittest
 
+import metrics_text
 from serve_process import MODEL, WEFT, ServeProcess, await_value
 
 
@@ -142,6 +143,32 @@ class Serve(unittest.TestCase):
         self.assertEqual(status, 200)
         self.assertRegex(text, r"(?m)^weft_ready 1$")
 
+    def test_metrics_are_documented_and_move(self):
+        def read():
+            status, text = self.server.ask("/metrics", port=self.server.health_port)
+            self.assertEqual(status, 200)
+            return metrics_text.parse(text)
+
+        names = metrics_text.documented("weft_") - metrics_text.documented("weft_worker_")
+        before = read()
+        self.server.complete("ROMEO: a prompt of its own", 30)
+        self.server.complete("ROMEO: a prompt of its own", 30)
+        after = read()
+        self.assertEqual(set(after), names)
+        for name in ("weft_requests_total", "weft_requests_finished_total", "weft_prompt_tokens_total",
+                     "weft_generated_tokens_total", "weft_steps_total", "weft_step_tokens_total", "weft_step_seconds",
+                     "weft_batch_tokens", "weft_batch_sequences", "weft_queue_seconds", "weft_time_to_first_token_seconds",
+                     "weft_time_per_token_seconds", "weft_engine_waiting_seconds_total", "weft_engine_working_seconds_total",
+                     "weft_graphs_reused_total", "weft_rank_steps_total", "weft_rank_compute_seconds_total",
+                     "weft_rank_wait_seconds_total", "weft_rank_wire_seconds_total", "weft_rank_sent_bytes_total",
+                     "weft_transport_bytes_total"):
+            self.assertGreater(metrics_text.total(after, name), metrics_text.total(before, name), name)
+        for name in ("weft_slots", "weft_kv_pages", "weft_kv_cache_bytes", "weft_weight_bytes", "weft_arena_bytes",
+                     "weft_graphs_built_total", "weft_rank_programs_total", "weft_sessions_opened_total"):
+            self.assertGreater(metrics_text.total(after, name), 0, name)
+        self.assertEqual(metrics_text.total(after, "weft_replans_total"), 0)
+        ranks = {labels["rank"] for _, labels, _ in after["weft_rank_steps_total"]["samples"]}
+        self.assertEqual(ranks, {"w0", "w1", "local"})
 
     def test_workers_can_be_ended(self):
         """They do not inherit that the server waits for signals."""

@@ -69,6 +69,7 @@ grpc::Status ControlService::Session(grpc::ServerContext* context, SessionStream
     sessions_.Touch(id);
     reply.Clear();
     reply.set_ping(request.ping());
+    reply.set_draining(sessions_.draining());
     open = ender->Write(reply);
   }
   ender->Close();

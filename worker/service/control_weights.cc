@@ -1,4 +1,5 @@
 // The calls that bring weights here, and from here to others.
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,6 +22,33 @@ constexpr int32_t kAnyDevice = static_cast<int32_t>(WireLimits().devices) + 1;
 
 // Between two progress replies.
 constexpr std::chrono::milliseconds kProgressPeriod{100};
+
+void CountLoad(const LoadManifest& manifest, const LoadResult& result, bool has_cache,
+               WorkerMeter& meter) {
+  std::map<int32_t, int64_t> bytes;
+  for (const WeightEntry& weight : manifest.weights) {
+    for (const FileSlice& slice : weight.slices) bytes[weight.weight] += slice.bytes;
+  }
+  int64_t hits = 0;
+  int64_t misses = 0;
+  for (const LoadedItem& item : result.items) {
+    const int64_t size = bytes[item.weight];
+    switch (item.origin) {
+      case WeightOrigin::kFile:
+        meter.CountWeights(WeightSource::kFile, size);
+        break;
+      case WeightOrigin::kCache:
+        meter.CountWeights(WeightSource::kCache, size);
+        ++hits;
+        break;
+      case WeightOrigin::kStream:
+        meter.CountWeights(WeightSource::kCache, item.here);  // of a load that was cut off
+        ++misses;
+        break;
+    }
+  }
+  if (has_cache) meter.CountCache(hits, misses);
+}
 
 WeightTransfer TransferOf(const Epoch& epoch, int32_t peer, int64_t number,
                           const grpc::ServerContext& context) {
@@ -56,6 +84,8 @@ grpc::Status ControlService::LoadWeights(grpc::ServerContext* context,
     };
     ASSIGN_OR_RETURN(const LoadResult result,
                      session->weights().Load(manifest, request->ignore_files(), progress));
+    if (parts_.meter != nullptr)
+      CountLoad(manifest, result, parts_.cache != nullptr, *parts_.meter);
     FillLoadResult(result, reply);
     if (!writer->Write(reply)) return absl::CancelledError("the coordinator is gone");
     return absl::OkStatus();
@@ -114,10 +144,14 @@ grpc::Status ControlService::TakeWeights(grpc::ServerContext* context,
     }
     WeightTransfer transfer = TransferOf(*epoch, request->peer(), request->transfer(), *context);
     transfer.with_digests = request->with_digests();
+    const WeightSource source = request->peer() == epoch->coordinator_number()
+                                    ? WeightSource::kCoordinator
+                                    : WeightSource::kPeer;
     proto::TakeWeightsReply reply;
     Clock::TimePoint last = clock_.Now();
     const auto progress = [&](int64_t bytes) {
       reply.set_bytes_done(reply.bytes_done() + bytes);
+      if (parts_.meter != nullptr) parts_.meter->CountWeights(source, bytes);
       const Clock::TimePoint now = clock_.Now();
       if (now - last < kProgressPeriod) return;
       last = now;

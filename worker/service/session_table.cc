@@ -22,16 +22,41 @@ absl::StatusOr<int64_t> RandomId() {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Session>> SessionTable::Open(
-    std::string coordinator, std::function<void(const std::string&)> end) {
-  MutexLock lock(mutex_);
+absl::Status SessionTable::CheckRoom() const {
   if (draining_) {
-    return absl::UnavailableError("this worker drains and takes no new sessions");
+    return absl::UnavailableError("this worker is draining and takes no new sessions");
   }
   if (static_cast<int64_t>(entries_.size()) >= limit_) {
     return absl::ResourceExhaustedError(
         absl::StrCat("this worker has ", limit_, " sessions, the most it takes"));
   }
+  return absl::OkStatus();
+}
+
+bool SessionTable::accepts() const {
+  MutexLock lock(mutex_);
+  return CheckRoom().ok();
+}
+
+int64_t SessionTable::buffer_bytes() const {
+  std::vector<std::shared_ptr<Session>> sessions;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, entry] : entries_) sessions.push_back(entry.session);
+  }
+  int64_t bytes = 0;
+  for (const std::shared_ptr<Session>& session : sessions) {
+    bytes += session->statistics().buffer_bytes;
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::shared_ptr<Session>> SessionTable::Open(
+    std::string coordinator, std::function<void(const std::string&)> end) {
+  MutexLock lock(mutex_);
+  const absl::Status room = CheckRoom();
+  if (parts_.meter != nullptr) parts_.meter->CountSession(room.ok());
+  RETURN_IF_ERROR(room);
   int64_t id = 0;
   while (id == 0 || entries_.contains(id)) {
     ASSIGN_OR_RETURN(id, RandomId());

@@ -44,11 +44,17 @@ class SessionTable {
   // No new ones from now on.
   void Drain();
   bool draining() const;
+  // Whether Open would give a session.
+  bool accepts() const;
+  // Memory that sessions hold.
+  int64_t buffer_bytes() const;
   int32_t count() const;
   // Waits until at most so many are open; false: not by then.
   bool AwaitCount(int32_t most, Clock::TimePoint deadline) const;
 
  private:
+  absl::Status CheckRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   struct Entry {
     std::shared_ptr<Session> session;
     std::function<void(const std::string&)> end;  // empty once called

@@ -2,6 +2,7 @@
 
 #include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
 
 #include <utility>
 
@@ -28,6 +29,7 @@ absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(
   made->parts_->sessions = &sessions;
   made->parts_->control = std::make_unique<ControlService>(parts, sessions, options.hello, clock);
   const WireLimits limits;
+  grpc::EnableDefaultHealthCheckService(true);  // of servers built from now on
   grpc::ServerBuilder builder;
   // Else a second worker would share the port in silence.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -45,6 +47,7 @@ absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen.Text(),
                                                ": in use, or not of this machine"));
   }
+  made->SetServing(true);
   HostAddress address = options.listen;
   if (address.socket_path.empty()) address.port = port;
   made->address_ = address.Text();
@@ -55,6 +58,14 @@ absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(
 }
 
 WorkerServer::~WorkerServer() { Shutdown("the worker ends", std::chrono::milliseconds(0)); }
+
+void WorkerServer::SetServing(bool serving) {
+  if (parts_->server == nullptr) return;
+  grpc::HealthCheckServiceInterface* const health = parts_->server->GetHealthCheckService();
+  if (health == nullptr) return;
+  health->SetServingStatus("", serving);
+  health->SetServingStatus("weft.proto.Worker", serving);
+}
 
 void WorkerServer::Shutdown(const std::string& reason, std::chrono::milliseconds grace) {
   if (parts_->server == nullptr) return;

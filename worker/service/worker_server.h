@@ -37,6 +37,9 @@ class WorkerServer {
 
   // As listened on: with the port that was taken where 0 was asked for.
   const std::string& address() const { return address_; }
+  // What the standard health service (grpc.health.v1) says of this server from now on; at first
+  // that it serves. Does nothing after Shutdown.
+  void SetServing(bool serving);
   // Ends all sessions with that word, waits for their calls at most so long, then cancels them.
   void Shutdown(const std::string& reason, std::chrono::milliseconds grace);
 

@@ -30,6 +30,7 @@ absl::StatusOr<std::unique_ptr<Epoch>> Epoch::Open(absl::Span<Device* const> dev
   port.epoch = options.epoch;
   port.own_number = options.own_number;
   ASSIGN_OR_RETURN(epoch->port_, transport.NewPort(port));
+  if (options.meter != nullptr) options.meter->AddPort(*epoch->port_);
   for (const PortPeer& peer : options.expected) RETURN_IF_ERROR(epoch->port_->Expect(peer));
   epoch->edges_ = std::make_unique<PortEdges>(*epoch->port_, options.epoch);
   epoch->collectives_ =
@@ -52,12 +53,14 @@ Epoch::~Epoch() {
   // Steps that end now still come to Reply, which needs the host: reset() alone would hide it.
   if (host_ != nullptr) host_->Stop();
   host_.reset();
+  if (options_.meter != nullptr && port_ != nullptr) options_.meter->RemovePort(*port_);
 }
 
 absl::StatusOr<ProgramId> Epoch::Install(Program program) {
   // Whoever sends programs has set up all connections.
   if (port_->AwaitPeers(clock_.Now()).ok()) port_->StopListening();
   ASSIGN_OR_RETURN(const ProgramId id, host_->Install(std::move(program)));
+  if (options_.meter != nullptr) options_.meter->CountProgram();
   MutexLock lock(mutex_);
   ++counters_.programs;
   return id;
@@ -103,6 +106,10 @@ void Epoch::Handle(Message message) {
 }
 
 void Epoch::HandleExecute(int64_t step, const Payload& payload) {
+  {
+    MutexLock lock(mutex_);
+    arrived_[step] = clock_.Now();
+  }
   StepRequest request;
   absl::Status status = broken_;
   if (status.ok() && options_.weights_status) status = options_.weights_status();
@@ -136,12 +143,27 @@ void Epoch::Reply(int64_t step) {
     counters_.wait_seconds += reply.output.wait_seconds;
   }
   Send(step, reply);
+  NoteEnd(step, reply);
+}
+
+void Epoch::NoteEnd(int64_t step, const StepReply& reply) {
+  double seconds = 0;
+  {
+    MutexLock lock(mutex_);
+    const auto arrived = arrived_.find(step);
+    if (arrived == arrived_.end()) return;
+    seconds = SecondsSince(clock_, arrived->second);
+    arrived_.erase(arrived);
+  }
+  if (options_.meter == nullptr) return;
+  options_.meter->CountStep(reply.status.ok(), seconds, reply.output);
 }
 
 void Epoch::ReplyError(int64_t step, const absl::Status& status) {
   StepReply reply;
   reply.status = status;
   Send(step, reply);
+  NoteEnd(step, reply);
 }
 
 void Epoch::Send(int64_t step, const StepReply& reply) {

@@ -25,6 +25,7 @@
 #include "common/program/local_program_host.h"
 #include "common/transport/message_port.h"
 #include "common/transport/transport.h"
+#include "worker/session/worker_meter.h"
 
 namespace weft {
 
@@ -37,6 +38,7 @@ struct EpochOptions {
   std::vector<PortPeer> expected;  // peers that will connect
   // Why no step may be computed: weights that turned out to be damaged. May be empty.
   std::function<absl::Status()> weights_status;
+  WorkerMeter* meter = nullptr;  // may be null
 };
 
 // What an epoch did.
@@ -79,6 +81,8 @@ class Epoch {
   void Reply(int64_t step);
   void ReplyError(int64_t step, const absl::Status& status);
   void Send(int64_t step, const StepReply& reply);
+  // For the meter, once it is sent.
+  void NoteEnd(int64_t step, const StepReply& reply);
 
   const EpochOptions options_;
   Logger& logger_;
@@ -97,6 +101,7 @@ class Epoch {
 
   Mutex mutex_;
   EpochCounters counters_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, Clock::TimePoint> arrived_ ABSL_GUARDED_BY(mutex_);  // steps under way
 };
 
 }  // namespace weft

@@ -79,6 +79,7 @@ absl::StatusOr<std::string> Session::OpenEpoch(const std::string& transport, Epo
   }
   if (old != nullptr) old->Abort(absl::AbortedError("a newer epoch was opened"));
   old.reset();  // joins its threads before the devices serve the next
+  options.meter = parts_.meter;
   options.weights_status = [this] { return weights_.check().status(); };
   ASSIGN_OR_RETURN(std::shared_ptr<Epoch> opened,
                    Epoch::Open(parts_.devices, **found, options, *parts_.logger));

@@ -18,6 +18,7 @@
 #include "common/transport/transport.h"
 #include "worker/self_test/quarantine.h"
 #include "worker/session/epoch.h"
+#include "worker/session/worker_meter.h"
 #include "worker/weights/buffer_table.h"
 #include "worker/weights/model_files.h"
 #include "worker/weights/weight_cache.h"
@@ -33,6 +34,7 @@ struct WorkerParts {
   ModelFiles* files = nullptr;
   WeightCache* cache = nullptr;  // may be null
   Logger* logger = nullptr;
+  WorkerMeter* meter = nullptr;  // may be null
 };
 
 // One binding of a program's weight or cache slot.

@@ -103,6 +103,7 @@ class WeightCache {
 
   // Bytes of all entries, unfinished ones too.
   int64_t used_bytes() const;
+  int64_t quota_bytes() const { return quota_bytes_; }
 
  private:
   WeightCache(std::string folder, int64_t quota_bytes, Logger& logger)

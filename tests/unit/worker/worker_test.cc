@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+#include <httplib.h>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -82,6 +84,98 @@ TEST_F(WorkerTest, Start_WithUnknownDevices_NamesTheFlag) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--devices")))
         << kind;
   }
+}
+
+// --- Health, metrics, drain ---
+
+// What the standard health service says; "" where it says nothing.
+std::string HealthFrom(const Worker& worker) {
+  const auto channel = grpc::CreateChannel(worker.address(), grpc::InsecureChannelCredentials());
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(gpr_time_from_seconds(30, GPR_TIMESPAN));
+  grpc::CompletionQueue queue;
+  grpc::ByteBuffer request;  // of the whole server
+  grpc::Slice nothing;
+  request = grpc::ByteBuffer(&nothing, 1);
+  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
+  call->StartCall();
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  call->Finish(&reply, &status, &call);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  if (!status.ok()) return "";
+  std::vector<grpc::Slice> slices;
+  if (!reply.Dump(&slices).ok() || slices.empty() || slices[0].size() != 2) return "";
+  // Field 1, an enum: 1 is SERVING, 2 is NOT_SERVING.
+  return slices[0].begin()[1] == 1 ? "SERVING" : "NOT_SERVING";
+}
+
+TEST_F(WorkerTest, Drain_IsSeenByHealthProbesAndCoordinators) {
+  WorkerOptions options = OptionsWith({"cpu"});
+  options.self_test = false;
+  options.metrics_port = 0;
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Worker> worker,
+                       Worker::Start(options, MakeTestDevices, logger_));
+  httplib::Client probe("127.0.0.1", worker->metrics_port());
+  EXPECT_EQ(HealthFrom(*worker), "SERVING");
+  EXPECT_EQ(probe.Get("/readyz")->status, 200);
+  worker->Drain();
+  EXPECT_EQ(HealthFrom(*worker), "NOT_SERVING");
+  EXPECT_EQ(probe.Get("/readyz")->status, 503);
+  EXPECT_EQ(probe.Get("/livez")->status, 200);
+  EXPECT_THAT(probe.Get("/metrics")->body, HasSubstr("weft_worker_draining 1\n"));
+  worker->CheckSessions();
+  EXPECT_EQ(HealthFrom(*worker), "NOT_SERVING");
+  ASSERT_OK_AND_ASSIGN(const WorkerHello hello, HelloFrom(*worker));
+  EXPECT_TRUE(hello.draining);
+}
+
+TEST_F(WorkerTest, Drain_RefusesSessionsAndTellsThoseThatAreOpen) {
+  WorkerOptions options = OptionsWith({"cpu"});
+  options.self_test = false;
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Worker> worker,
+                       Worker::Start(options, MakeTestDevices, logger_));
+  const std::unique_ptr<proto::Worker::Stub> stub = proto::Worker::NewStub(
+      grpc::CreateChannel(worker->address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  const auto stream = stub->Session(&context);
+  proto::SessionRequest request;
+  request.set_coordinator("c");
+  proto::SessionReply reply;
+  ASSERT_TRUE(stream->Write(request) && stream->Read(&reply));
+  EXPECT_FALSE(reply.draining());
+  worker->Drain();
+  request.Clear();
+  request.set_ping(1);
+  ASSERT_TRUE(stream->Write(request) && stream->Read(&reply));
+  EXPECT_EQ(reply.ping(), 1);
+  EXPECT_TRUE(reply.draining());
+  grpc::ClientContext late_context;
+  const auto late = stub->Session(&late_context);
+  request.Clear();
+  request.set_coordinator("d");
+  late->Write(request);
+  EXPECT_FALSE(late->Read(&reply));
+  const grpc::Status refused = late->Finish();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.error_message(), HasSubstr("draining"));
+  EXPECT_EQ(worker->sessions(), 1);
+  stream->WritesDone();
+  EXPECT_TRUE(worker->AwaitSessions(0, SystemClock().Now() + std::chrono::seconds(30)));
+}
+
+TEST_F(WorkerTest, Start_WithABadPortOrTime_NamesTheFlag) {
+  WorkerOptions options = OptionsWith({"cpu"});
+  options.metrics_port = 65536;
+  EXPECT_THAT(Worker::Start(options, MakeTestDevices, logger_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--metrics-port")));
+  options.metrics_port = -1;
+  options.drain_seconds = -1;
+  EXPECT_THAT(Worker::Start(options, MakeTestDevices, logger_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--drain-seconds")));
 }
 
 }  // namespace

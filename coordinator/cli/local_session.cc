@@ -163,6 +163,7 @@ absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlag
                              ? needs.cache_tokens
                              : options.context * std::min(needs.sequences, needs.cache_contexts);
   options.prepare_all = needs.prepare_all;
+  options.hidden = needs.hidden;
   options.reserve_outputs = needs.all_outputs ? options.ubatch : needs.sequences;
   if (needs.sampler != nullptr) {
     const int64_t n_vocab = session->model_->hyperparameters().n_vocab;

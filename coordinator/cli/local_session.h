@@ -54,6 +54,7 @@ struct SessionNeeds {
   int64_t cache_contexts = 0;
   bool all_outputs = false;  // logits of all tokens of a step; else of each sequence's last
   bool prepare_all = false;  // as RunnerOptions
+  bool hidden = false;       // as RunnerOptions
   const SamplerOptions* sampler = nullptr;  // steps may return the candidates that it needs
 };
 

@@ -137,6 +137,9 @@ absl::Status ModelRunner::PlanBuckets() {
   };
   RETURN_IF_ERROR(reserve(most, std::min(most, options_.reserve_outputs)));
   RETURN_IF_ERROR(reserve(std::min(most, options_.sequences), 1));
+  if (options_.hidden) {
+    RETURN_IF_ERROR(BucketFor({.tokens = most, .outputs = most, .hidden = true}).status());
+  }
   if (options_.prepare_all) return PlanAllBuckets();
   // Where placement depends on the batch, a smaller step may need more of some device.
   for (int64_t tokens = 1; placed_.devices.size() > 1 && tokens < most; tokens *= 2) {
@@ -149,6 +152,9 @@ absl::Status ModelRunner::PlanAllBuckets() {
   const int64_t most = std::min(options_.ubatch, options_.context * options_.sequences);
   for (int64_t tokens = 1;; tokens = std::min(2 * tokens, most)) {
     RETURN_IF_ERROR(BucketFor({tokens, 0, 0, 0}).status());
+    if (options_.hidden) {
+      RETURN_IF_ERROR(BucketFor({.tokens = tokens, .outputs = tokens, .hidden = true}).status());
+    }
     const int64_t outputs = std::min({tokens, options_.sequences, options_.reserve_outputs});
     for (int64_t rows = 1;; rows = std::min(2 * rows, outputs)) {
       RETURN_IF_ERROR(BucketFor({tokens, rows, options_.candidates, 0}).status());
@@ -182,6 +188,7 @@ GraphShape ModelRunner::ShapeOf(const StepShape& step) const {
   shape.outputs = step.outputs;
   shape.candidates = step.candidates;
   shape.changed = step.changed;
+  shape.hidden = step.hidden;
   shape.sequences = options_.sequences;
   shape.pages_per_sequence = pages_per_sequence_;
   shape.pages = pages_;
@@ -255,20 +262,26 @@ absl::StatusOr<std::vector<float>> ModelRunner::Step(absl::Span<const BatchToken
 }
 
 absl::Status ModelRunner::Launch(absl::Span<const BatchToken> batch) {
-  return LaunchStep(batch, false, {});
+  return LaunchStep(batch, RowKind::kLogits, {});
 }
 
 absl::Status ModelRunner::LaunchForCandidates(absl::Span<const BatchToken> batch,
                                               absl::Span<const std::vector<int32_t>> changed) {
-  return LaunchStep(batch, true, changed);
+  return LaunchStep(batch, RowKind::kCandidates, changed);
 }
 
-absl::Status ModelRunner::LaunchStep(absl::Span<const BatchToken> batch, bool candidates,
+absl::Status ModelRunner::LaunchForHidden(absl::Span<const BatchToken> batch) {
+  return LaunchStep(batch, RowKind::kHidden, {});
+}
+
+absl::Status ModelRunner::LaunchStep(absl::Span<const BatchToken> batch, RowKind kind,
                                      absl::Span<const std::vector<int32_t>> changed) {
-  const absl::StatusOr<StepShape> shape =
+  const bool candidates = kind == RowKind::kCandidates;
+  absl::StatusOr<StepShape> shape =
       ShapeOfStep(batch, candidates ? options_.candidates : 0, options_.changed, changed);
   absl::Status status = CheckBatch(batch, options_, n_vocab(), lengths_);
   status.Update(shape.status());
+  if (shape.ok()) shape->hidden = kind == RowKind::kHidden;
   if (candidates && options_.candidates == 0) {
     status.Update(absl::FailedPreconditionError("the runner has no candidates"));
   }
@@ -412,7 +425,8 @@ Clock::TimePoint ModelRunner::DeadlineFor(int64_t flops) const {
 absl::StatusOr<std::vector<StepRows>> ModelRunner::AwaitStep(const InFlight& step) {
   // Those before it may still run.
   ASSIGN_OR_RETURN(const StepOutput output, group_.Await(step.step, DeadlineFor(0)));
-  return TakeStepRows(step.shape, n_vocab(), step.outputs, *step.rank_outputs, output);
+  const int64_t width = step.shape.hidden ? model_.hyperparameters().n_embd : n_vocab();
+  return TakeStepRows(step.shape, width, step.outputs, *step.rank_outputs, output);
 }
 
 int64_t ModelRunner::Truncate(int32_t sequence, int64_t length) {

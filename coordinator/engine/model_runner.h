@@ -87,6 +87,9 @@ class ModelRunner {
   absl::Status LaunchForCandidates(absl::Span<const BatchToken> batch,
                                    absl::Span<const std::vector<int32_t>> changed);
   absl::StatusOr<std::vector<CandidateRow>> CollectCandidates();
+  // Launch, but each output row returns the hidden state behind the last norm, [n_embd]; Collect
+  // takes them.
+  absl::Status LaunchForHidden(absl::Span<const BatchToken> batch);
   // All logits of a sequence's last token, where candidates do not tell: computes the token again,
   // to the same bits. Counted.
   absl::StatusOr<std::vector<float>> FetchLogits(const BatchToken& last);
@@ -146,7 +149,8 @@ class ModelRunner {
   absl::StatusOr<const Bucket*> BucketFor(const StepShape& shape);
   absl::Status CheckReplans();
   GraphShape ShapeOf(const StepShape& shape) const;
-  absl::Status LaunchStep(absl::Span<const BatchToken> batch, bool candidates,
+  enum class RowKind : uint8_t { kLogits, kCandidates, kHidden };
+  absl::Status LaunchStep(absl::Span<const BatchToken> batch, RowKind kind,
                           absl::Span<const std::vector<int32_t>> changed);
   absl::StatusOr<std::pair<InFlight, std::vector<StepRows>>> CollectRows(bool candidates);
   absl::Status LaunchBucket(const Bucket& bucket, absl::Span<const BatchToken> batch,

@@ -26,6 +26,7 @@ struct RunnerOptions {
   // ids whose logits the sampler changes. With 0 all steps return all logits.
   int64_t candidates = 0;
   int64_t changed = 0;
+  bool hidden = false;  // steps that return hidden states are planned for, too
   DType key_type = DType::kF16;
   DType value_type = DType::kF16;
   PlanOptions plan;      // how graphs are scheduled

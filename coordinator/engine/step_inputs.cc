@@ -73,8 +73,8 @@ absl::StatusOr<StepShape> ShapeOfStep(absl::Span<const BatchToken> batch, int64_
   return shape;
 }
 
-int64_t StepShape::RowWords(int64_t n_vocab) const {
-  return candidates == 0 ? n_vocab : CandidateLayout{candidates, changed}.words();
+int64_t StepShape::RowWords(int64_t width) const {
+  return candidates == 0 ? width : CandidateLayout{candidates, changed}.words();
 }
 
 StepShape BucketShape(const StepShape& shape, int64_t ubatch) {
@@ -83,6 +83,7 @@ StepShape BucketShape(const StepShape& shape, int64_t ubatch) {
   if (shape.outputs == 0) return bucket;
   bucket.outputs = BucketSize(shape.outputs, bucket.tokens);
   bucket.candidates = shape.candidates;
+  bucket.hidden = shape.hidden;
   if (shape.candidates == 0 || shape.changed == 0) return bucket;
   bucket.changed = kFewestChanged;
   while (bucket.changed < shape.changed) bucket.changed *= 4;

@@ -28,13 +28,15 @@ struct StepShape {
   int64_t outputs = 0;
   int64_t candidates = 0;  // of an output row; 0: all its logits
   int64_t changed = 0;     // ids of an output row that the sampler will change
+  bool hidden = false;     // output rows are hidden states; candidates are 0
   friend bool operator==(const StepShape&, const StepShape&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const StepShape& s) {
-    return H::combine(std::move(h), s.tokens, s.outputs, s.candidates, s.changed);
+    return H::combine(std::move(h), s.tokens, s.outputs, s.candidates, s.changed, s.hidden);
   }
 
-  int64_t RowWords(int64_t n_vocab) const;
+  // Of an output row of so many logits, or states.
+  int64_t RowWords(int64_t width) const;
 };
 
 // What a step needs; changed[i] is of output row i if there are candidates. Errors:

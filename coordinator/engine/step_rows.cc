@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<StepRows>> CandidateParts(const StepShape& bucket, in
 
 }  // namespace
 
-absl::StatusOr<std::vector<StepRows>> TakeStepRows(const StepShape& bucket, int64_t n_vocab,
+absl::StatusOr<std::vector<StepRows>> TakeStepRows(const StepShape& bucket, int64_t width,
                                                    int64_t rows,
                                                    absl::Span<const RankOutput> outputs,
                                                    const StepOutput& output) {
@@ -67,9 +67,9 @@ absl::StatusOr<std::vector<StepRows>> TakeStepRows(const StepShape& bucket, int6
   if (rows == 0) return parts;
   const bool whole = outputs.empty() || outputs[0].state.mirrored();
   if (whole) {
-    StepRows& part = parts.emplace_back(StepRows{0, n_vocab, {}});
+    StepRows& part = parts.emplace_back(StepRows{0, width, {}});
     const size_t at = outputs.empty() ? 0 : static_cast<size_t>(outputs[0].parts[0]);
-    ASSIGN_OR_RETURN(part.words, Words(output, at, rows * bucket.RowWords(n_vocab)));
+    ASSIGN_OR_RETURN(part.words, Words(output, at, rows * bucket.RowWords(width)));
     return parts;
   }
   if (outputs[0].state.segments.size() != 1) {
@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<StepRows>> TakeStepRows(const StepShape& bucket, int6
   if (outputs[0].state.kind == SplitKind::kCandidates) {
     return CandidateParts(bucket, rows, outputs[0], output);
   }
-  ASSIGN_OR_RETURN(StepRows logits, JoinLogits(n_vocab, rows, outputs[0], output));
+  ASSIGN_OR_RETURN(StepRows logits, JoinLogits(width, rows, outputs[0], output));
   parts.push_back(std::move(logits));
   return parts;
 }

@@ -22,9 +22,9 @@ struct StepRows {
 };
 
 // The first `rows` rows of a step of `bucket`; logits put together to one part, candidates by rank
-// in the order of their ids. `outputs` says how; empty: the step has one output. Errors: INTERNAL
-// where the step returned too little.
-absl::StatusOr<std::vector<StepRows>> TakeStepRows(const StepShape& bucket, int64_t n_vocab,
+// in the order of their ids. `width`: of a row of logits or states. `outputs` says how; empty: the
+// step has one output. Errors: INTERNAL where the step returned too little.
+absl::StatusOr<std::vector<StepRows>> TakeStepRows(const StepShape& bucket, int64_t width,
                                                    int64_t rows,
                                                    absl::Span<const RankOutput> outputs,
                                                    const StepOutput& output);

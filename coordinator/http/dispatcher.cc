@@ -11,6 +11,7 @@
 #include "coordinator/http/api_error.h"
 #include "coordinator/http/chat_handler.h"
 #include "coordinator/http/completion_handler.h"
+#include "coordinator/http/embedding_handler.h"
 #include "coordinator/http/fleet_handler.h"
 #include "coordinator/http/metrics.h"
 #include "coordinator/http/model_handlers.h"
@@ -79,8 +80,8 @@ void Dispatcher::AddApiRoutes() {
   post("/v1/completions", true, [this](const HttpRequest& request, ClientWatch& watch) {
     return HandleCompletion(model_, request, ClientOf(request), watch);
   });
-  post("/v1/embeddings", true, [this](const HttpRequest& request, ClientWatch&) {
-    return HandleEmbeddings(model_, request);
+  post("/v1/embeddings", true, [this](const HttpRequest& request, ClientWatch& watch) {
+    return HandleEmbeddings(model_, request, ClientOf(request), watch);
   });
   post("/tokenize", false, [this](const HttpRequest& request, ClientWatch&) {
     return HandleTokenize(model_, request);

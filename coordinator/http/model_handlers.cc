@@ -49,12 +49,6 @@ absl::StatusOr<Json> Detokenize(const ServedModel& model, const std::string& bod
   return Json{{"content", ReplaceInvalidUtf8(text)}};
 }
 
-absl::Status Embed(const ServedModel& model, const std::string& body) {
-  ASSIGN_OR_RETURN(const EmbeddingRequest request, ReadEmbeddingRequest(body));
-  RETURN_IF_ERROR(CheckModel(model, request.model));
-  return absl::UnimplementedError("this model makes no embeddings here");
-}
-
 HttpReply ReplyOf(const absl::StatusOr<Json>& json) {
   return json.ok() ? JsonReply(*json) : ErrorReply(json.status());
 }
@@ -78,10 +72,6 @@ HttpReply HandleTokenize(const ServedModel& model, const HttpRequest& request) {
 
 HttpReply HandleDetokenize(const ServedModel& model, const HttpRequest& request) {
   return ReplyOf(Detokenize(model, request.body));
-}
-
-HttpReply HandleEmbeddings(const ServedModel& model, const HttpRequest& request) {
-  return ErrorReply(Embed(model, request.body));
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The endpoints that generate nothing: models, tokens, embeddings.
+// The endpoints that need no engine: models, tokens.
 #pragma once
 
 #include "common/http/http_message.h"
@@ -14,7 +14,5 @@ HttpReply HandleModel(const ServedModel& model, const std::string& name);
 HttpReply HandleTokenize(const ServedModel& model, const HttpRequest& request);
 // POST /detokenize: {"tokens"} -> {"content"}
 HttpReply HandleDetokenize(const ServedModel& model, const HttpRequest& request);
-// POST /v1/embeddings: 501, since no engine here makes any; but bodies are checked.
-HttpReply HandleEmbeddings(const ServedModel& model, const HttpRequest& request);
 
 }  // namespace weft

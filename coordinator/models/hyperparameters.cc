@@ -137,6 +137,22 @@ absl::StatusOr<int64_t> VocabularySize(const GgufMetadata& metadata, const std::
   return size;
 }
 
+absl::StatusOr<Pooling> ReadPooling(const GgufMetadata& metadata, const std::string& key) {
+  if (!metadata.Has(key)) return Pooling::kMean;
+  ASSIGN_OR_RETURN(const int64_t type, metadata.Integer(key));
+  switch (type) {
+    case 0:  // nothing said; what clients want is one vector
+    case 1:
+      return Pooling::kMean;
+    case 2:
+      return Pooling::kFirst;
+    case 3:
+      return Pooling::kLast;
+    default:
+      return Pooling::kNone;
+  }
+}
+
 absl::StatusOr<Hyperparameters> ReadCommonHyperparameters(const GgufMetadata& metadata) {
   Hyperparameters model;
   ASSIGN_OR_RETURN(const std::string_view architecture, metadata.String("general.architecture"));
@@ -147,6 +163,7 @@ absl::StatusOr<Hyperparameters> ReadCommonHyperparameters(const GgufMetadata& me
   ASSIGN_OR_RETURN(model.n_embd, Required(metadata, prefix + "embedding_length", 1, kMaxDimension));
   ASSIGN_OR_RETURN(model.context_length,
                    Required(metadata, prefix + "context_length", 1, kMaxContext));
+  ASSIGN_OR_RETURN(model.pooling, ReadPooling(metadata, prefix + "pooling_type"));
   const std::string ff_key = prefix + "feed_forward_length";
   if (metadata.Has(ff_key)) {
     ASSIGN_OR_RETURN(model.n_ff, PerLayer(metadata, ff_key, model.n_layer, 0, kMaxDimension));

@@ -20,12 +20,21 @@ inline constexpr int64_t kMaxExperts = 1024;
 inline constexpr int64_t kMaxDimension = int64_t{1} << 24;
 inline constexpr int64_t kMaxContext = int64_t{1} << 26;
 
+// How hidden states become the embedding of a text.
+enum class Pooling : uint8_t {
+  kNone,   // a way that is not known here
+  kMean,   // also where the model says nothing
+  kFirst,  // the state of the first token
+  kLast,   // of the last
+};
+
 // Extents are element counts. Per-layer values are vectors of n_layer entries.
 struct Hyperparameters {
   std::string architecture;
   std::string name;  // general.name, may be empty
   int64_t n_layer = 0;
   int64_t n_embd = 0;
+  Pooling pooling = Pooling::kMean;
   int64_t n_vocab = 0;
   int64_t context_length = 0;  // as trained
   std::vector<int64_t> n_head;

@@ -39,13 +39,14 @@ struct GraphShape {
   int64_t context = 16;            // context size of the run, for rope factors that depend on it
   int64_t candidates = 0;          // most of an output row; 0: the graph gives all logits
   int64_t changed = 0;             // C
+  bool hidden = false;             // gives the states that logits are made of, not logits
   DType key_type = DType::kF16;
   DType value_type = DType::kF16;
   friend bool operator==(const GraphShape&, const GraphShape&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const GraphShape& s) {
     return H::combine(std::move(h), s.tokens, s.outputs, s.sequences, s.pages_per_sequence, s.pages,
-                      s.context, s.candidates, s.changed, s.key_type, s.value_type);
+                      s.context, s.candidates, s.changed, s.hidden, s.key_type, s.value_type);
   }
 };
 
@@ -60,7 +61,9 @@ struct CacheSpec {
 
 struct ModelGraph {
   Graph graph;
-  NodeId logits = kNoNode;  // [n_vocab, R] F32; kNoNode for R = 0
+  // [n_vocab, R] F32; kNoNode for R = 0. Where the shape asks for hidden states these are in its
+  // place: [n_embd, R] F32, behind the last norm.
+  NodeId logits = kNoNode;
   // [words, R] F32, rows as common/graph/candidate_layout.h says: the output in place of the
   // logits; kNoNode unless the shape has candidates.
   NodeId candidates = kNoNode;

@@ -50,7 +50,9 @@ void BatchEngine::Admit(std::unique_ptr<Sequence> sequence) {
   sequence->slot = free_slots_.back();
   free_slots_.pop_back();
   const int64_t reused =
-      reuse_prefixes_ ? runner_.Adopt(sequence->slot, sequence->tokens()) : int64_t{0};
+      // Embeddings want the states of all their tokens.
+      reuse_prefixes_ && !sequence->embeds() ? runner_.Adopt(sequence->slot, sequence->tokens())
+                                             : int64_t{0};
   if (sequence->Admitted(reused)) {
     counters_.prompt_tokens += sequence->summary().prompt_tokens;
     counters_.reused_tokens += reused;
@@ -120,10 +122,11 @@ absl::Status BatchEngine::Advance() {
 absl::Status BatchEngine::LaunchSteps() {
   const int64_t most = std::min(runner_.max_in_flight(), session_.stages());
   while (static_cast<int64_t>(steps_.size()) < std::max<int64_t>(most, 1)) {
-    const BatchChoice choice = Choose();
-    if (!choice.shares.empty()) {
-      RETURN_IF_ERROR(Launch(MakeStep(choice)));
-    } else if (choice.short_of_pages && steps_.empty()) {
+    bool short_of_pages = false;
+    Step step = NextStep(short_of_pages);
+    if (!step.shares.empty()) {
+      RETURN_IF_ERROR(Launch(std::move(step)));
+    } else if (short_of_pages && steps_.empty()) {
       MakeRoom();
     } else {
       break;
@@ -138,12 +141,25 @@ bool BatchEngine::NeedsAllLogits(const Sequence& sequence) const {
          static_cast<int64_t>(sequence.ChangedIds().size()) > options.changed;
 }
 
-BatchChoice BatchEngine::Choose() {
+BatchEngine::Step BatchEngine::NextStep(bool& short_of_pages) {
+  for (int tries = 0; tries < 2; ++tries) {
+    const bool embeddings = embeddings_next_;
+    embeddings_next_ = !embeddings_next_;
+    const BatchChoice choice = Choose(embeddings);
+    if (!choice.shares.empty()) return MakeStep(choice, embeddings);
+    short_of_pages = short_of_pages || choice.short_of_pages;
+  }
+  return {};
+}
+
+BatchChoice BatchEngine::Choose(bool embeddings) {
   std::vector<BatchCandidate> candidates;
   candidates.reserve(active_.size());
   for (const auto& sequence : active_) {
-    const int64_t remaining = sequence->cancelled() ? 0 : sequence->remaining();
-    const bool logits = sequence->wants_logits || (remaining == 1 && NeedsAllLogits(*sequence));
+    const bool left_out = sequence->cancelled() || sequence->embeds() != embeddings;
+    const int64_t remaining = left_out ? 0 : sequence->remaining();
+    const bool logits =
+        !embeddings && (sequence->wants_logits || (remaining == 1 && NeedsAllLogits(*sequence)));
     candidates.push_back({remaining, logits, RoomInPages(sequence->computed)});
   }
   const BatchLimits limits = {runner_.options().ubatch, runner_.pages().free_pages(), kPageTokens,
@@ -151,16 +167,18 @@ BatchChoice BatchEngine::Choose() {
   return FormBatch(candidates, limits, first_++);
 }
 
-BatchEngine::Step BatchEngine::MakeStep(const BatchChoice& choice) const {
+BatchEngine::Step BatchEngine::MakeStep(const BatchChoice& choice, bool embeddings) const {
   Step step;
   step.logits = choice.logits;
+  step.hidden = embeddings;
   for (const BatchShare& chosen : choice.shares) {
     Sequence& sequence = *active_[chosen.candidate];
     Share share = {&sequence, sequence.computed, chosen.tokens,
                    chosen.tokens == sequence.remaining()};
     // The end of a prompt that needs all logits waits for a step that returns them. Of those with
     // one token to go FormBatch knows.
-    if (share.output && share.tokens > 1 && !step.logits && NeedsAllLogits(sequence)) {
+    const bool waits = share.output && share.tokens > 1 && !step.logits && !step.hidden;
+    if (waits && NeedsAllLogits(sequence)) {
       share.output = false;
       --share.tokens;
     }
@@ -177,28 +195,29 @@ absl::Status BatchEngine::Launch(Step step) {
     for (int64_t i = 0; i < share.tokens; ++i) {
       const int64_t position = share.begin + i;
       batch.push_back({sequence.tokens()[position], position, sequence.slot,
-                       share.output && i + 1 == share.tokens});
+                       step.hidden || (share.output && i + 1 == share.tokens)});
     }
     sequence.computed += share.tokens;
     ++sequence.in_flight;
-    if (share.output && !step.logits) changed.push_back(sequence.ChangedIds());
+    if (share.output && !step.logits && !step.hidden) changed.push_back(sequence.ChangedIds());
   }
   ++counters_.steps;
   counters_.step_tokens += static_cast<int64_t>(batch.size());
   counters_.batch_tokens.Add(static_cast<double>(batch.size()));
   counters_.batch_sequences.Add(static_cast<double>(step.shares.size()));
   step.launched = clock_.Now();
-  const bool logits = step.logits;
+  const bool logits = step.logits, hidden = step.hidden;
   steps_.push_back(std::move(step));
+  if (hidden) return runner_.LaunchForHidden(batch);
   return logits ? runner_.Launch(batch) : runner_.LaunchForCandidates(batch, changed);
 }
 
 absl::Status BatchEngine::CollectStep() {
-  const bool logits = steps_.front().logits;
-  std::vector<float> all_logits;
+  const bool logits = steps_.front().logits, hidden = steps_.front().hidden;
+  std::vector<float> all_logits;  // or hidden states
   std::vector<CandidateRow> rows;
   const Clock::TimePoint waited = clock_.Now();
-  if (logits) {
+  if (logits || hidden) {
     ASSIGN_OR_RETURN(all_logits, runner_.Collect());
   } else {
     ASSIGN_OR_RETURN(rows, runner_.CollectCandidates());
@@ -207,16 +226,16 @@ absl::Status BatchEngine::CollectStep() {
   const Step step = std::move(steps_.front());
   steps_.pop_front();
   counters_.step.Add(SecondsSince(clock_, step.launched));
+  if (hidden) {
+    TakeHidden(step, all_logits);
+    return absl::OkStatus();
+  }
   const auto n_vocab = static_cast<size_t>(runner_.n_vocab());
   size_t row = 0;
   for (const Share& share : step.shares) {
     Sequence& sequence = *share.sequence;
     --sequence.in_flight;
-    const int64_t known =
-        std::min(share.begin + share.tokens, static_cast<int64_t>(sequence.tokens().size()) - 1);
-    if (reuse_prefixes_) {
-      runner_.Publish(sequence.slot, absl::MakeSpan(sequence.tokens()).subspan(0, known));
-    }
+    Publish(share);
     if (!share.output) continue;
     if (logits) {
       TakeRow(sequence,
@@ -227,6 +246,29 @@ absl::Status BatchEngine::CollectStep() {
     ++row;
   }
   return absl::OkStatus();
+}
+
+void BatchEngine::Publish(const Share& share) {
+  if (!reuse_prefixes_) return;
+  const std::vector<int32_t>& tokens = share.sequence->tokens();
+  const int64_t known =
+      std::min(share.begin + share.tokens, static_cast<int64_t>(tokens.size()) - 1);
+  runner_.Publish(share.sequence->slot, absl::MakeSpan(tokens).subspan(0, known));
+}
+
+void BatchEngine::TakeHidden(const Step& step, absl::Span<const float> states) {
+  const Hyperparameters& model = runner_.model().hyperparameters();
+  const auto width = static_cast<size_t>(model.n_embd);
+  for (const Share& share : step.shares) {
+    Sequence& sequence = *share.sequence;
+    --sequence.in_flight;
+    Publish(share);
+    const size_t words = static_cast<size_t>(share.tokens) * width;
+    const absl::StatusOr<bool> over =
+        sequence.TakeHidden(states.subspan(0, words), model.n_embd, model.pooling);
+    states.remove_prefix(words);
+    if (!over.ok() || *over) End(sequence, over.status());
+  }
 }
 
 void BatchEngine::TakeRow(Sequence& sequence, absl::StatusOr<std::optional<int32_t>> token) {

@@ -63,19 +63,26 @@ class BatchEngine {
   struct Step {
     std::vector<Share> shares;
     bool logits = false;
+    bool hidden = false;  // of embeddings: every token is an output
     Clock::TimePoint launched;
   };
 
   absl::Status LaunchSteps();
   // Candidates are too few for what its sampler changes, or there are none.
   bool NeedsAllLogits(const Sequence& sequence) const;
-  BatchChoice Choose();
-  Step MakeStep(const BatchChoice& choice) const;
+  // Of those that want embeddings, or of the others.
+  BatchChoice Choose(bool embeddings);
+  Step MakeStep(const BatchChoice& choice, bool embeddings) const;
+  // The next step of either kind; without shares there is nothing to do, or no room.
+  Step NextStep(bool& short_of_pages);
   absl::Status Launch(Step step);
   // The youngest sequence gives up its pages, or the only one ends.
   void MakeRoom();
   absl::Status CollectStep();
   void TakeRow(Sequence& sequence, absl::StatusOr<std::optional<int32_t>> token);
+  void TakeHidden(const Step& step, absl::Span<const float> states);
+  // Others may begin with what it has read.
+  void Publish(const Share& share);
   // None is under way; sequences stand where the runner has them.
   void DropSteps();
   void End(Sequence& sequence, const absl::Status& status);
@@ -90,8 +97,9 @@ class BatchEngine {
   std::vector<std::unique_ptr<Sequence>> set_back_;
   std::vector<Sequence*> failed_;  // of active_: those of the step that failed
   std::vector<int32_t> free_slots_;
-  std::deque<Step> steps_;  // under way
-  int64_t first_ = 0;       // where the next batch begins
+  std::deque<Step> steps_;        // under way
+  int64_t first_ = 0;             // where the next batch begins
+  bool embeddings_next_ = false;  // the two kinds take turns
 };
 
 }  // namespace weft

@@ -25,6 +25,7 @@ struct GenerationRequest {
   std::unique_ptr<TokenConstraint> constraint;  // of what may come; null: anything
   Clock::TimePoint deadline = Clock::TimePoint::max();
   std::string client;  // clients take turns where requests wait
+  bool embed = false;  // nothing is generated: the prompt becomes GenerationSummary::embedding
 };
 
 enum class FinishReason : uint8_t {
@@ -51,6 +52,7 @@ struct GenerationSummary {
   double queue_seconds = 0;        // until it was admitted
   double first_token_seconds = 0;  // from submission
   double total_seconds = 0;
+  std::vector<float> embedding;  // [n_embd], of length 1
 };
 
 }  // namespace weft

@@ -33,9 +33,22 @@ absl::Status Sequence::Unwanted(Clock::TimePoint now) const {
 
 bool Sequence::Admitted(int64_t reused) {
   computed = reused;
+  pool_.Reset();
   if (std::exchange(admitted_, true)) return false;
   summary_.queue_seconds = SecondsSince(clock_, submitted_);
   summary_.reused_tokens = reused;
+  return true;
+}
+
+absl::StatusOr<bool> Sequence::TakeHidden(absl::Span<const float> states, int64_t width,
+                                          Pooling pooling) {
+  if (pooling == Pooling::kNone) {
+    return absl::UnimplementedError("input: how this model makes embeddings is not known here");
+  }
+  pool_.Add(states, width, pooling);
+  if (pool_.tokens() < static_cast<int64_t>(tokens_.size())) return false;
+  summary_.embedding = pool_.Result();
+  summary_.reason = FinishReason::kEndOfText;
   return true;
 }
 

@@ -11,8 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "coordinator/models/hyperparameters.h"
 #include "coordinator/sampling/candidate_row.h"
 #include "coordinator/sampling/sampler.h"
+#include "coordinator/serving/embedding_pool.h"
 #include "coordinator/serving/generation_request.h"
 #include "coordinator/serving/generation_stream.h"
 #include "coordinator/serving/stop_matcher.h"
@@ -45,6 +47,13 @@ class Sequence {
   // It has a slot from now on, and `reused` of its tokens were found in the cache. False if it had
   // been admitted before and was set back.
   bool Admitted(int64_t reused);
+
+  // --- The embedding, of requests that want one ---
+
+  bool embeds() const { return request_.embed; }
+  // Takes the hidden states of its next tokens, [width] each. True after those of the last. Errors:
+  // UNIMPLEMENTED for a pooling that is not known.
+  absl::StatusOr<bool> TakeHidden(absl::Span<const float> states, int64_t width, Pooling pooling);
 
   // --- The next token ---
 
@@ -82,6 +91,7 @@ class Sequence {
   Clock::TimePoint last_token_;
   double seconds_of_last_token_ = 0;
   bool admitted_ = false;  // once, at least
+  EmbeddingPool pool_;
   GenerationSummary summary_;
 };
 

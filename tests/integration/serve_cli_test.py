@@ -3,6 +3,7 @@
 
 usage: serve_cli_test.py [unittest arguments]
 """
+import base64
 import concurrent.futures
 import http.client
 import json
@@ -10,6 +11,7 @@ import os
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -126,6 +128,26 @@ class Serve(unittest.TestCase):
         status, text = server.ask("/v1/chat/completions", {**body, "tools": [strict], "tool_choice": "required"})
         self.assertEqual(status, 400, text)
         self.assertIn("tools[0].function.parameters", text)
+
+    def test_embeddings_are_alike_where_texts_are(self):
+        def embed(texts, **fields):
+            status, text = self.server.ask("/v1/embeddings", {"input": texts, **fields})
+            self.assertEqual(status, 200, text)
+            return [entry["embedding"] for entry in json.loads(text)["data"]]
+
+        texts = ["My lord, the king", "My lord, the king", "My lord, the queen", "7777"]
+        vectors = embed(texts)
+        for vector in vectors:
+            self.assertAlmostEqual(sum(x * x for x in vector), 1, places=4)
+
+        def likeness(a, b):
+            return sum(x * y for x, y in zip(vectors[a], vectors[b]))
+
+        self.assertAlmostEqual(likeness(0, 1), 1, places=4)
+        self.assertGreater(likeness(0, 2), likeness(0, 3))
+        (packed,) = embed(texts[:1], encoding_format="base64")
+        for x, y in zip(struct.unpack(f"<{len(vectors[0])}f", base64.b64decode(packed)), vectors[0]):
+            self.assertAlmostEqual(x, y, places=4)
 
     def test_refusals_name_the_field(self):
         for body, field in (({"prompt": "a", "max_tokens": "many"}, "max_tokens"), ({"max_tokens": 1}, "prompt"),

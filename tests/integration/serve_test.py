@@ -165,9 +165,16 @@ class Client(WithServer):
         with self.assertRaises(openai.BadRequestError) as raised:
             self.complete(prompt="word " * 5000)
         self.assertEqual(raised.exception.param, "prompt")
-        with self.assertRaises(openai.InternalServerError) as raised:
-            self.client.embeddings.create(model=self.model, input="a")
-        self.assertEqual(raised.exception.status_code, 501)
+        with self.assertRaises(openai.BadRequestError) as raised:
+            self.client.embeddings.create(model=self.model, input="")
+        self.assertEqual(raised.exception.param, "input")
+
+    def test_embeddings(self):
+        reply = self.client.embeddings.create(model=self.model, input=["My lord, the king", "My lord, the king", "7777"])
+        first, second, third = (entry.embedding for entry in reply.data)
+        self.assertAlmostEqual(sum(x * y for x, y in zip(first, second)), 1, places=4)
+        self.assertLess(sum(x * y for x, y in zip(first, third)), 0.9999)
+        self.assertEqual(reply.usage.prompt_tokens, reply.usage.total_tokens)
 
     def test_leaving_a_stream_ends_it(self):
         before = self.health()["requests"]

@@ -53,7 +53,7 @@ MAY_USE = {
     "coordinator/explain": ["common/base", "common/tensor", "common/graph", "common/device", "common/program",
                             "common/collectives", "coordinator/models",
                             "coordinator/placement", "coordinator/scheduler", "coordinator/engine"],
-    "coordinator/serving": ["common/base", "common/graph", "coordinator/tokenizer", "coordinator/kv_cache",
+    "coordinator/serving": ["common/base", "common/graph", "coordinator/tokenizer", "coordinator/models", "coordinator/kv_cache",
                             "coordinator/sampling", "coordinator/engine", "common/metrics"],
     "coordinator/http": ["common/base", "common/http", "common/metrics", "coordinator/json", "coordinator/tokenizer", "coordinator/sampling", "coordinator/grammar",
                          "coordinator/chat", "coordinator/engine", "coordinator/serving"],

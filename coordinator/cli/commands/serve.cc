@@ -128,7 +128,8 @@ absl::Status Serve(ServeFlags& flags, CommandContext& context) {
                            .sequences = flags.parallel,
                            .cache_tokens = flags.cache_tokens,
                            .cache_contexts = kDefaultCacheContexts,
-                           .prepare_all = true};
+                           .prepare_all = true,
+                           .hidden = true};
 
   FleetBoard board;
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceLoop> loop,

@@ -50,6 +50,7 @@ NodeId BuildDecoder(GraphContext& context) {
   }
   g.set_layer(-1);
   const NodeId y = g.RmsNorm(x, context.Weight("output_norm.weight"), model.rms_epsilon);
+  if (shape.hidden) return g.Name(y, "hidden");
   return g.Name(context.Linear("output", y), "logits");
 }
 

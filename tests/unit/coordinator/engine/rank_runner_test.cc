@@ -15,6 +15,7 @@
 #include "common/gguf/gguf_file.h"
 #include "common/program/local_program_host.h"
 #include "common/program/loopback_edges.h"
+#include "common/tensor/quant/reference_codec.h"
 #include "coordinator/engine/generator.h"
 #include "coordinator/engine/model_runner.h"
 #include "coordinator/engine/rank_groups.h"
@@ -110,6 +111,22 @@ class RankedModel {
   absl::StatusOr<std::vector<float>> Logits(absl::Span<const int32_t> tokens) {
     runner->Truncate(0, 0);
     return Prefill(*runner, tokens, 0, true);
+  }
+
+  // [tokens, n_embd], by steps of up to `most` tokens.
+  absl::StatusOr<std::vector<float>> Hidden(absl::Span<const int32_t> tokens, int64_t most) {
+    runner->Truncate(0, 0);
+    std::vector<float> all;
+    for (size_t begin = 0; begin < tokens.size(); begin += static_cast<size_t>(most)) {
+      std::vector<BatchToken> batch;
+      for (const int32_t token : tokens.subspan(begin, static_cast<size_t>(most))) {
+        batch.push_back({token, static_cast<int64_t>(begin + batch.size()), 0, true});
+      }
+      RETURN_IF_ERROR(runner->LaunchForHidden(batch));
+      ASSIGN_OR_RETURN(const std::vector<float> rows, runner->Collect());
+      all.insert(all.end(), rows.begin(), rows.end());
+    }
+    return all;
   }
 
   absl::StatusOr<std::vector<int32_t>> Continue(absl::Span<const int32_t> tokens, int64_t count) {
@@ -218,6 +235,10 @@ void CheckCell(const std::string& name, const Cell& cell) {
   ASSERT_OK_AND_ASSIGN(const std::vector<float> want, whole.Logits(golden.tokens));
   ASSERT_OK_AND_ASSIGN(const std::vector<float> got, cut.Logits(golden.tokens));
   EXPECT_LE(NormalizedError(got, want), Tolerance(whole.golden));
+  ASSERT_OK_AND_ASSIGN(const std::vector<float> want_states, whole.Hidden(golden.tokens, 16));
+  ASSERT_OK_AND_ASSIGN(const std::vector<float> states, cut.Hidden(golden.tokens, 7));
+  EXPECT_EQ(states.size(), golden.tokens.size() * whole.model().hyperparameters().n_embd);
+  EXPECT_LE(NormalizedError(states, want_states), Tolerance(whole.golden));
   const absl::Span<const int32_t> prompt =
       absl::MakeConstSpan(golden.tokens).first(std::min<size_t>(golden.tokens.size(), 20));
   ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> expected, whole.Continue(prompt, 8));
@@ -311,6 +332,37 @@ TEST(RankRunner, ExplainedTraffic_IsWhatPortsCount) {
         EXPECT_EQ(after[r].messages - before[r].messages, phase.rank_traffic[r].messages);
       }
     }
+  }
+}
+
+// What logits are made of: the output matrix by them gives the logits.
+TEST(RankRunner, HiddenStates_TimesTheOutput_AreLogits) {
+  for (const char* name : {"llama-f16", "qwen2"}) {
+    SCOPED_TRACE(name);
+    RankedModel one;
+    ASSERT_OK(one.Open(name));
+    ASSERT_OK(one.StartWhole(Options(16)));
+    const std::vector<int32_t>& tokens = one.golden.cases.back().tokens;
+    ASSERT_OK_AND_ASSIGN(const std::vector<float> logits, one.Logits(tokens));
+    ASSERT_OK_AND_ASSIGN(const std::vector<float> states, one.Hidden(tokens, 16));
+    const GgufFile& file = one.model().file();
+    const GgufTensor* output = file.FindTensor("output.weight");
+    if (output == nullptr) output = file.FindTensor("token_embd.weight");
+    const auto width = static_cast<size_t>(output->layout.ne[0]);
+    const auto rows = static_cast<size_t>(output->layout.ne[1]);
+    const absl::Span<const uint8_t> bytes = file.TensorBytes(*output);
+    const size_t row_bytes = bytes.size() / rows;
+    const absl::Span<const float> last = absl::MakeConstSpan(states).last(width);
+    const absl::Span<const float> want = absl::MakeConstSpan(logits).last(rows);
+    std::vector<float> got, weights(width);
+    for (size_t row = 0; row < rows; ++row) {
+      ASSERT_OK(Dequantize(output->layout.dtype, bytes.subspan(row * row_bytes, row_bytes),
+                           absl::MakeSpan(weights)));
+      double sum = 0;
+      for (size_t i = 0; i < width; ++i) sum += double{weights[i]} * last[i];
+      got.push_back(static_cast<float>(sum));
+    }
+    EXPECT_LE(NormalizedError(got, want), 1e-4);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/http/chat_handler.h"
 #include "coordinator/http/completion_handler.h"
+#include "coordinator/http/embedding_handler.h"
 #include "coordinator/http/model_handlers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -348,6 +349,32 @@ TEST_F(HandlersTest, Dry_BreakersOfTheBody_ReachTheSampler) {
   EXPECT_FALSE(engine_.request(1).sampler.dry_breakers->empty());
 }
 
+TEST_F(HandlersTest, Embeddings_ComeAsNumbersOrBytes) {
+  engine_.SetPlay([](const GenerationRequest& request, GenerationStream& stream) {
+    GenerationSummary summary;
+    summary.prompt_tokens = static_cast<int64_t>(request.prompt.size());
+    if (request.embed) summary.embedding = {0.5f, -2.0f};
+    stream.Finish(absl::OkStatus(), summary);
+  });
+  const auto embed = [&](const std::string& body) {
+    return HandleEmbeddings(model_, Post(body), "me", client_);
+  };
+  const HttpReply numbers = embed(R"({"input": ["to be", "or not"]})");
+  ASSERT_EQ(numbers.status, 200) << numbers.body;
+  const Json reply = BodyOf(numbers);
+  EXPECT_EQ(reply["object"], "list");
+  EXPECT_EQ(reply["model"], "demo");
+  ASSERT_EQ(reply["data"].size(), 2u);
+  EXPECT_EQ(reply["data"][1]["index"], 1);
+  EXPECT_EQ(reply["data"][1]["embedding"], Json::parse("[0.5, -2.0]"));
+  EXPECT_EQ(reply["usage"]["prompt_tokens"], reply["usage"]["total_tokens"]);
+  EXPECT_GT(reply["usage"]["total_tokens"].get<int>(), 2);
+  const Json bytes = BodyOf(embed(R"({"input": "to be", "encoding_format": "base64"})"));
+  EXPECT_EQ(bytes["data"][0]["embedding"], "AAAAPwAAAMA=");
+  EXPECT_EQ(embed(R"({"input": "a", "model": "other"})").status, 404);
+  EXPECT_EQ(BodyOf(embed(R"({"input": [99999999]})"))["error"]["param"], "input");
+}
+
 TEST_F(HandlersTest, ModelsAndTokens_AreTold) {
   EXPECT_EQ(BodyOf(HandleModels(model_))["data"][0]["id"], "demo");
   EXPECT_EQ(BodyOf(HandleModel(model_, "demo"))["created"], 1700000000);
@@ -360,9 +387,6 @@ TEST_F(HandlersTest, ModelsAndTokens_AreTold) {
       HandleTokenize(model_, Post(R"({"content": "to be", "with_pieces": true})")))["tokens"];
   EXPECT_EQ(pieces[0]["id"], tokens[0]);
   EXPECT_EQ(HandleDetokenize(model_, Post(R"({"tokens": [99999999]})")).status, 400);
-  const HttpReply embeddings = HandleEmbeddings(model_, Post(R"({"input": "a"})"));
-  EXPECT_EQ(embeddings.status, 501);
-  EXPECT_EQ(BodyOf(embeddings)["error"]["code"], "unsupported");
 }
 
 }  // namespace

@@ -413,5 +413,59 @@ TEST_F(InferenceLoopTest, LostSession_LosesNoRequest) {
   EXPECT_TRUE(state.ready);
 }
 
+// Of texts among continuations, over one device and two, and through losses.
+TEST_F(InferenceLoopTest, Embeddings_AreTheSameWhateverElseRuns) {
+  std::vector<std::vector<float>> want;
+  for (const int fakes : {0, 2}) {
+    std::atomic<int64_t> nodes = 0;
+    std::atomic<int> losses = 0;
+    DemoSessionOptions rig;
+    rig.fakes = fakes;
+    rig.before_node = [&](const Graph&, NodeId) -> absl::Status {
+      if (++nodes % 900 != 0 || losses >= 2) return absl::OkStatus();
+      ++losses;
+      return absl::UnavailableError("worker w1 is lost");
+    };
+    ServingOptions serving;
+    serving.first_retry = std::chrono::milliseconds(1);
+    const auto loop = Start(rig, serving);
+    ASSERT_NE(loop, nullptr);
+    std::vector<std::shared_ptr<GenerationStream>> texts, embeddings;
+    for (const char* const prompt : kPrompts) {
+      ASSERT_OK_AND_ASSIGN(texts.emplace_back(), loop->Submit(Request(prompt, 12)));
+      GenerationRequest request = Request(prompt, 1);
+      request.embed = true;
+      ASSERT_OK_AND_ASSIGN(embeddings.emplace_back(), loop->Submit(std::move(request)));
+    }
+    SamplerOptions greedy;
+    greedy.temperature = 0;
+    for (size_t i = 0; i < embeddings.size(); ++i) {
+      EXPECT_EQ(TextOf(*embeddings[i]), "");
+      const GenerationSummary summary = embeddings[i]->summary();
+      EXPECT_EQ(summary.generated_tokens, 0);
+      EXPECT_EQ(summary.embedding.size(), model_->hyperparameters().n_embd);
+      double squares = 0;
+      for (const float x : summary.embedding) squares += double{x} * x;
+      EXPECT_NEAR(squares, 1, 1e-5);
+      EXPECT_EQ(TextOf(*texts[i]), Alone(kPrompts[i], 12, greedy, fakes));
+      if (fakes == 0) {
+        want.push_back(summary.embedding);
+        continue;
+      }
+      double likeness = 0;
+      for (size_t k = 0; k < want[i].size(); ++k) {
+        likeness += double{want[i][k]} * summary.embedding[k];
+      }
+      EXPECT_NEAR(likeness, 1, 1e-4);
+    }
+    EXPECT_EQ(losses, fakes == 0 ? 0 : 2);
+    ASSERT_TRUE(loop->Drain(kForever));
+    EXPECT_EQ(loop->state().pages_used, 0);
+  }
+  double unlike = 0;
+  for (size_t k = 0; k < want[0].size(); ++k) unlike += double{want[0][k]} * want[1][k];
+  EXPECT_LT(unlike, 0.9999);  // of different texts
+}
+
 }  // namespace
 }  // namespace weft

@@ -47,6 +47,7 @@ int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger
   app.footer("Example: weft run -m models/shakespeare-q8_0.gguf -p \"ROMEO:\" -n 64");
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   AddRunCommand(app, context);
+  AddChatCommand(app, context);
   AddServeCommand(app, context);
   AddEvalCommand(app, context);
   AddPerplexityCommand(app, context);

@@ -83,6 +83,7 @@ EXTERNAL_HEADERS = {
     "pcre2.h": ["common/regex"],
     "utf8proc.h": ["coordinator/chat/jinja"],
     "nlohmann/": ["coordinator", "tests"],
+    "histedit.h": ["coordinator/cli/chat"],
     "CLI/": ["coordinator/cli", "coordinator/main.cc", "worker/command_line.cc", "tests/unit/coordinator/cli"],
     "immintrin.h": ["common/cpu/kernels", "common/base/cpu_features.cc",
                     "common/cpu/limits/peak_loops.cc", "tests"],

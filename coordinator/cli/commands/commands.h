@@ -7,6 +7,7 @@
 namespace weft {
 
 void AddRunCommand(CLI::App& app, CommandContext& context);
+void AddChatCommand(CLI::App& app, CommandContext& context);
 void AddServeCommand(CLI::App& app, CommandContext& context);
 void AddEvalCommand(CLI::App& app, CommandContext& context);
 void AddPerplexityCommand(CLI::App& app, CommandContext& context);

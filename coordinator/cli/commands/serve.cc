@@ -12,7 +12,7 @@
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 #include "common/gguf/gguf_file.h"
-#include "coordinator/chat/chat_template.h"
+#include "coordinator/cli/chat_template_file.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/local_serving_session.h"
 #include "coordinator/cli/sampler_flags.h"
@@ -64,27 +64,6 @@ class EndSignals {
   sigset_t signals_ = {};
 };
 
-std::string TokenText(const Tokenizer& tokenizer, int32_t token) {
-  return token < 0 ? "" : tokenizer.Piece(token, true);
-}
-
-absl::StatusOr<ChatTemplate> MakeChatTemplate(const ServeFlags& flags, const GgufFile& file,
-                                              const Tokenizer& tokenizer) {
-  ChatTemplateOptions options;
-  options.bos_token = TokenText(tokenizer, tokenizer.bos());
-  options.eos_token = TokenText(tokenizer, tokenizer.eos());
-  if (flags.chat_template.empty()) {
-    ASSIGN_OR_RETURN(options.source, file.metadata().StringOr("tokenizer.chat_template", ""));
-    ASSIGN_OR_RETURN(options.tool_use_source,
-                     file.metadata().StringOr("tokenizer.chat_template.tool_use", ""));
-  } else {
-    ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> text, MappedFile::Open(flags.chat_template));
-    options.source.assign(reinterpret_cast<const char*>(text->bytes().data()),
-                          text->bytes().size());
-  }
-  return ChatTemplate::Create(options);
-}
-
 absl::Status CheckServeFlags(const ServeFlags& flags) {
   if (flags.parallel < 1 || flags.parallel > 1024) {
     return absl::InvalidArgumentError(
@@ -118,7 +97,8 @@ absl::Status Serve(ServeFlags& flags, CommandContext& context) {
   ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file, GgufFile::Open(flags.model.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(file->metadata()));
   RETURN_IF_ERROR(ResolveSamplerTokens(flags.sampler, *tokenizer, http.sampler));
-  ASSIGN_OR_RETURN(ChatTemplate chat_template, MakeChatTemplate(flags, *file, *tokenizer));
+  ASSIGN_OR_RETURN(ChatTemplate chat_template,
+                   ReadChatTemplate(flags.chat_template, *file, *tokenizer));
   const std::shared_ptr<const TokenTrie> trie = MakeTokenTrie(*tokenizer);
   const TemplateFormat chat(std::move(chat_template), *tokenizer, trie);
   if (http.model_name.empty()) {

@@ -98,9 +98,24 @@ FakeEngine::Play Says(std::vector<std::string> texts, FinishReason reason) {
 
 namespace {
 
+// Streams join pieces that nobody took; ends of those that must stay apart.
+constexpr char kBetweenPieces = '\x1e';
+
 class FakeReader final : public ReplyReader {
  public:
   std::vector<ReplyEvent> Append(std::string_view text) override {
+    std::vector<ReplyEvent> events;
+    while (!text.empty()) {
+      const size_t end = std::min(text.find(kBetweenPieces), text.size());
+      events.push_back(EventOf(text.substr(0, end)));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return events;
+  }
+  std::vector<ReplyEvent> Finish() override { return {ReplyEvent()}; }
+
+ private:
+  ReplyEvent EventOf(std::string_view text) {
     ReplyEvent event;
     const std::string rest(text.substr(std::min<size_t>(2, text.size())));
     if (text.rfind("R:", 0) == 0) {
@@ -118,11 +133,9 @@ class FakeReader final : public ReplyReader {
       event.kind = ReplyEvent::Kind::kContent;
       event.text = std::string(text);
     }
-    return {event};
+    return event;
   }
-  std::vector<ReplyEvent> Finish() override { return {ReplyEvent()}; }
 
- private:
   int calls_ = 0;
 };
 

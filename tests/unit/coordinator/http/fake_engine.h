@@ -59,7 +59,7 @@ FakeEngine::Play Says(std::vector<std::string> texts,
                       FinishReason reason = FinishReason::kEndOfText);
 
 // Prompts are "<role>content" of each message. Of replies, a piece "R:x" is reasoning, "C:f" begins
-// a call of f, "A:x" is a part of its arguments.
+// a call of f, "A:x" is a part of its arguments. A piece may end with \x1e, so that it stays one.
 class FakeFormat final : public ChatFormat {
  public:
   explicit FakeFormat(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}

@@ -35,6 +35,7 @@ struct BoardPlan {
 // As GET /v1/fleet shows it; bytes that are not UTF-8 are replaced.
 Json BoardJson(const BoardPlan& plan);
 
+// NOLINTNEXTLINE(bugprone-exception-escape): the library says that moving JSON does not throw.
 class FleetBoard final : public FleetView {
  public:
   // Any thread.

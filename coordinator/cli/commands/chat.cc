@@ -46,7 +46,7 @@ std::string Environment(const char* name) {
 
 // Where lines are remembered; empty: nowhere.
 std::string OpenHistory(Logger& logger) {
-  const std::string path = HistoryPath(Environment("XDG_STATE_HOME"), Environment("HOME"));
+  std::string path = HistoryPath(Environment("XDG_STATE_HOME"), Environment("HOME"));
   if (path.empty()) return path;
   const absl::Status made = PrepareHistoryFile(path);
   if (made.ok()) return path;

@@ -1,7 +1,8 @@
 # cmake -DPAGE=page.html -DSTYLE=page.css -DSCRIPTS=a.js;b.js -DOUTPUT=page_bytes.cc -P embed_page.cmake
 #
 # Puts style and scripts into the page, with their hashes in its Content-Security-Policy, and writes a source with its
-# bytes. The scripts become one function, in order: what one declares, those behind it see, and nobody else.
+# bytes.
+include("${CMAKE_CURRENT_LIST_DIR}/../../../common/cmake/PageFiles.cmake")
 
 # The SHA-256 of `text` in base64, as a policy wants it.
 function(policy_hash text result)
@@ -23,12 +24,7 @@ endfunction()
 
 file(READ "${PAGE}" page)
 file(READ "${STYLE}" style)
-set(script "(() => {\n'use strict';\n")
-foreach(path IN LISTS SCRIPTS)
-  file(READ "${path}" part)
-  string(APPEND script "${part}")
-endforeach()
-string(APPEND script "})();\n")
+join_scripts("${SCRIPTS}" script)
 
 policy_hash("${style}" style_hash)
 policy_hash("${script}" script_hash)
@@ -38,8 +34,7 @@ foreach(name style_hash script_hash style script)
 endforeach()
 
 file(WRITE "${OUTPUT}.html" "${page}")
-file(READ "${OUTPUT}.html" bytes HEX)
-string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+byte_elements("${OUTPUT}.html" bytes)
 file(WRITE "${OUTPUT}" "#include \"coordinator/explain/page_bytes.h\"
 
 namespace weft {

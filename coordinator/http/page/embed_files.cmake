@@ -1,14 +1,9 @@
 # cmake -DFOLDER=folder -DSCRIPTS=a.js;b.js -DOUTPUT=page_files.cc -P embed_files.cmake
 #
-# Writes a source with the bytes of page.html, page.css, page.svg and of the scripts, which become one function, in
-# order: what one declares, those behind it see, and nobody else.
+# Writes a source with the bytes of page.html, page.css, page.svg and of the scripts, which become one.
+include("${CMAKE_CURRENT_LIST_DIR}/../../../common/cmake/PageFiles.cmake")
 
-set(script "(() => {\n'use strict';\n")
-foreach(path IN LISTS SCRIPTS)
-  file(READ "${path}" part)
-  string(APPEND script "${part}")
-endforeach()
-string(APPEND script "})();\n")
+join_scripts("${SCRIPTS}" script)
 file(WRITE "${OUTPUT}.js" "${script}")
 
 set(source "#include \"coordinator/http/page/page_files.h\"\n\nnamespace weft {\nnamespace {\n")
@@ -16,8 +11,7 @@ set(functions "")
 foreach(pair "Html=${FOLDER}/page.html" "Style=${FOLDER}/page.css" "Script=${OUTPUT}.js" "Icon=${FOLDER}/page.svg")
   string(REGEX MATCH "^([^=]*)=(.*)$" all "${pair}")
   set(name "${CMAKE_MATCH_1}")
-  file(READ "${CMAKE_MATCH_2}" bytes HEX)
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  byte_elements("${CMAKE_MATCH_2}" bytes)
   string(APPEND source "\nconstexpr unsigned char k${name}[] = {${bytes}};\n")
   string(APPEND functions "\nstd::string_view Page${name}() {
   return {reinterpret_cast<const char*>(k${name}), sizeof(k${name})};\n}\n")

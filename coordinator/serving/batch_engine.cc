@@ -142,9 +142,12 @@ bool BatchEngine::NeedsAllLogits(const Sequence& sequence) const {
 }
 
 BatchEngine::Step BatchEngine::NextStep(bool& short_of_pages) {
-  for (int tries = 0; tries < 2; ++tries) {
-    const bool embeddings = embeddings_next_;
-    embeddings_next_ = !embeddings_next_;
+  const auto embedding = std::count_if(active_.begin(), active_.end(),
+                                       [](const auto& sequence) { return sequence->embeds(); });
+  const bool both = embedding > 0 && embedding < std::ssize(active_);
+  bool embeddings = embedding > 0;
+  if (both) embeddings = std::exchange(embeddings_next_, !embeddings_next_);
+  for (int tries = both ? 2 : 1; tries > 0; --tries, embeddings = !embeddings) {
     const BatchChoice choice = Choose(embeddings);
     if (!choice.shares.empty()) return MakeStep(choice, embeddings);
     short_of_pages = short_of_pages || choice.short_of_pages;

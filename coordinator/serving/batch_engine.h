@@ -99,7 +99,7 @@ class BatchEngine {
   std::vector<int32_t> free_slots_;
   std::deque<Step> steps_;        // under way
   int64_t first_ = 0;             // where the next batch begins
-  bool embeddings_next_ = false;  // the two kinds take turns
+  bool embeddings_next_ = false;  // the two kinds take turns where both are there
 };
 
 }  // namespace weft

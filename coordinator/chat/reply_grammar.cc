@@ -1,6 +1,7 @@
 #include "coordinator/chat/reply_grammar.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 #include <iterator>
 #include <optional>
@@ -30,9 +31,9 @@ GrammarSequence Join(std::initializer_list<GrammarSequence> parts) {
 
 class ReplyRules {
  public:
-  ReplyRules(const ReplyOptions& reply, const ReplyBounds& bounds, const MarkerTokens& markers,
+  ReplyRules(const ReplyOptions& reply, const ReplyBounds& bounds, const Tokenizer& tokenizer,
              GrammarBuilder& builder)
-      : reply_(reply), bounds_(bounds), markers_(markers), builder_(builder), json_(builder) {}
+      : reply_(reply), bounds_(bounds), tokenizer_(tokenizer), builder_(builder), json_(builder) {}
 
   absl::StatusOr<int32_t> Build() {
     const int32_t root = builder_.AddRule("reply");
@@ -53,16 +54,24 @@ class ReplyRules {
  private:
   bool harmony() const { return reply_.format.calls == CallFormat::kHarmony; }
 
+  // The control token of this text; nothing if it is text like any other.
+  std::optional<int32_t> ControlToken(std::string_view text) const {
+    const Vocabulary& vocabulary = tokenizer_.vocabulary();
+    const TokenId id = vocabulary.Find(text);
+    if (id == kNoToken || vocabulary.type(id) != TokenType::kControl) return std::nullopt;
+    return id;
+  }
+
   bool Ends(std::string_view marker) const {
-    const std::optional<MarkerTokens::Token> token = markers_.Find(marker);
-    return token.has_value() && token->ends;
+    const std::optional<int32_t> token = ControlToken(marker);
+    return token.has_value() && tokenizer_.IsEndOfGeneration(*token);
   }
 
   GrammarSequence Text(std::string_view text) { return builder_.Text(AbslView(text)); }
 
   GrammarSequence Marker(std::string_view text) {
-    const std::optional<MarkerTokens::Token> token = markers_.Find(text);
-    return token.has_value() ? GrammarSequence{builder_.Token(token->id)} : Text(text);
+    const std::optional<int32_t> token = ControlToken(text);
+    return token.has_value() ? GrammarSequence{builder_.Token(*token)} : Text(text);
   }
 
   // A mark that may be what ends the reply; then the end stands for it.
@@ -72,18 +81,23 @@ class ReplyRules {
 
   // Any text up to the first mark, and the mark.
   GrammarSequence Until(std::string_view marker) {
-    const std::optional<MarkerTokens::Token> token = markers_.Find(marker);
+    const std::optional<int32_t> token = ControlToken(marker);
     if (!token.has_value()) return {TextUntil(marker, builder_)};
     const GrammarElement any = builder_.Class(MakeCharacterClass({}, true));
-    return Join({builder_.Repeat({any}, 0, -1), {builder_.Token(token->id)}});
+    return Join({builder_.Repeat({any}, 0, -1), {builder_.Token(*token)}});
   }
 
   GrammarSequence Thoughts() {
     if (harmony()) {
       if (Ends(marker::kEnd)) return {};
-      return builder_.Optional(
-          Join({Marker(marker::kChannel), Text("analysis"), Marker(marker::kMessage),
-                Until(marker::kEnd), Marker(marker::kStart), Text("assistant")}));
+      // Some of its marks are text to a tokenizer, and any of them would end the thoughts.
+      return builder_.Optional(Join({Marker(marker::kChannel),
+                                     Text("analysis"),
+                                     Marker(marker::kMessage),
+                                     {TextWithout("<|", builder_)},
+                                     Marker(marker::kEnd),
+                                     Marker(marker::kStart),
+                                     Text("assistant")}));
     }
     if (!reply_.format.think) return {};
     GrammarSequence rest =
@@ -195,7 +209,7 @@ class ReplyRules {
 
   const ReplyOptions& reply_;
   const ReplyBounds& bounds_;
-  const MarkerTokens& markers_;
+  const Tokenizer& tokenizer_;
   GrammarBuilder& builder_;
   JsonRules json_;
 };
@@ -203,9 +217,9 @@ class ReplyRules {
 }  // namespace
 
 absl::StatusOr<Grammar> MakeReplyGrammar(const ReplyOptions& reply, const ReplyBounds& bounds,
-                                         const MarkerTokens& markers) {
+                                         const Tokenizer& tokenizer) {
   GrammarBuilder builder{GrammarLimits{}};
-  ASSIGN_OR_RETURN(const int32_t root, ReplyRules(reply, bounds, markers, builder).Build());
+  ASSIGN_OR_RETURN(const int32_t root, ReplyRules(reply, bounds, tokenizer, builder).Build());
   return std::move(builder).Finish(root);
 }
 

@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/chat/json_line.h"
-#include "coordinator/chat/marker_tokens.h"
 #include "coordinator/chat/reply_parser.h"
 #include "coordinator/grammar/grammar.h"
+#include "coordinator/tokenizer/tokenizer.h"
 
 namespace weft {
 
@@ -22,12 +22,13 @@ struct ReplyBounds {
   bool several_calls = true;
 };
 
-// Arguments follow the tool's schema. A schema that cannot be enforced is an error if the tool is
+// Marks that are control tokens of the tokenizer are these, others are text. Arguments follow the
+// tool's schema. A schema that cannot be enforced is an error if the tool is
 // strict; else its arguments are any object.
 // Errors: UNIMPLEMENTED if the format has no known way to call tools, or `bounds` asks for nothing;
 // INVALID_ARGUMENT for tools, with the field's name, a grammar that is too large, and whatever
 // `answer` returns.
 absl::StatusOr<Grammar> MakeReplyGrammar(const ReplyOptions& reply, const ReplyBounds& bounds,
-                                         const MarkerTokens& markers);
+                                         const Tokenizer& tokenizer);
 
 }  // namespace weft

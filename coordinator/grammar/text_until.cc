@@ -28,10 +28,9 @@ size_t Next(const std::u32string& word, size_t have, char32_t c) {
   return 0;
 }
 
-}  // namespace
-
-// The automaton that finds a word, a rule for each of its states: words are short.
-GrammarElement TextUntil(std::string_view word, GrammarBuilder& builder) {
+// The automaton that finds a word, a rule for each of its states: words are short. The text ends
+// with the word, or may end anywhere before it.
+GrammarElement Automaton(std::string_view word, bool ends_with_word, GrammarBuilder& builder) {
   const std::u32string points = CodePoints(word);
   std::u32string alphabet;
   std::vector<CharacterRange> ranges;
@@ -45,17 +44,28 @@ GrammarElement TextUntil(std::string_view word, GrammarBuilder& builder) {
   for (size_t have = 0; have < points.size(); ++have) rules.push_back(builder.AddRule("until"));
   for (size_t have = 0; have < points.size(); ++have) {
     builder.AddAlternative(rules[have], {others, {true, rules[0]}});
+    if (!ends_with_word) builder.AddAlternative(rules[have], {});
     for (const char32_t c : alphabet) {
       const GrammarElement character = builder.Class({{c, c}});
       const size_t next = Next(points, have, c);
       if (next == points.size()) {
-        builder.AddAlternative(rules[have], {character});
+        if (ends_with_word) builder.AddAlternative(rules[have], {character});
       } else {
         builder.AddAlternative(rules[have], {character, {true, rules[next]}});
       }
     }
   }
   return {true, rules[0]};
+}
+
+}  // namespace
+
+GrammarElement TextUntil(std::string_view word, GrammarBuilder& builder) {
+  return Automaton(word, true, builder);
+}
+
+GrammarElement TextWithout(std::string_view word, GrammarBuilder& builder) {
+  return Automaton(word, false, builder);
 }
 
 }  // namespace weft

@@ -45,6 +45,10 @@ std::string FieldOf(std::string_view message) {
 
 }  // namespace
 
+absl::Status OfField(std::string_view field, const absl::Status& status) {
+  return {status.code(), absl::StrCat(AbslView(field), ": ", status.message())};
+}
+
 ApiError ApiErrorOf(const absl::Status& status) {
   ApiError error;
   error.message = std::string(status.message());

@@ -21,6 +21,9 @@ struct ApiError {
 // INVALID_ARGUMENT, OUT_OF_RANGE and UNIMPLEMENTED may begin with the field at fault and a colon.
 ApiError ApiErrorOf(const absl::Status& status);
 
+// The status with the field at fault before its text.
+absl::Status OfField(std::string_view field, const absl::Status& status);
+
 // {"error": {"message", "type", "param", "code"}}
 Json ApiErrorJson(const ApiError& error);
 

@@ -44,16 +44,15 @@ class ChatFormat {
   virtual absl::StatusOr<ChatPrompt> Prompt(const ChatBody& request) const = 0;
 };
 
-// Makes what holds a continuation of a plain prompt to a form. Any thread.
+// What holds continuations of a plain prompt to a form, read once for all of them. Any thread.
 class OutputConstraints {
  public:
   virtual ~OutputConstraints() = default;
   // Errors: INVALID_ARGUMENT for what is wrong with it, without the field's name.
-  virtual absl::StatusOr<std::unique_ptr<TokenConstraint>> OfGrammar(
-      std::string_view gbnf) const = 0;
-  virtual absl::StatusOr<std::unique_ptr<TokenConstraint>> OfSchema(const Json& schema) const = 0;
+  virtual absl::StatusOr<ConstraintMaker> OfGrammar(std::string_view gbnf) const = 0;
+  virtual absl::StatusOr<ConstraintMaker> OfSchema(const Json& schema) const = 0;
   // Any JSON object.
-  virtual absl::StatusOr<std::unique_ptr<TokenConstraint>> OfJsonObject() const = 0;
+  virtual absl::StatusOr<ConstraintMaker> OfJsonObject() const = 0;
 };
 
 }  // namespace weft

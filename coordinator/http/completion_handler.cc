@@ -136,6 +136,7 @@ absl::StatusOr<CompletionJob> PrepareCompletion(const ServedModel& model, const 
   const GenerationFields& fields = completion.generation;
   RETURN_IF_ERROR(CheckModel(model, fields.model));
   ASSIGN_OR_RETURN(const GenerationSetup setup, GenerationSetup::Create(model, fields, client));
+  ASSIGN_OR_RETURN(const ConstraintMaker make_constraint, setup.Constraint());
   CompletionJob job;
   std::vector<std::string> echoes;
   for (const PromptInput& prompt : completion.prompts) {
@@ -143,7 +144,9 @@ absl::StatusOr<CompletionJob> PrepareCompletion(const ServedModel& model, const 
     for (int64_t i = 0; i < fields.choices; ++i) {
       const auto choice = static_cast<int64_t>(job.requests.size());
       GenerationRequest& request = job.requests.emplace_back(setup.Request(tokens, choice));
-      ASSIGN_OR_RETURN(request.constraint, setup.Constraint());
+      if (make_constraint) {
+        ASSIGN_OR_RETURN(request.constraint, make_constraint());
+      }
     }
     echoes.push_back(completion.echo ? EchoOf(model, prompt) : "");
   }

@@ -8,16 +8,12 @@
 #include "common/base/absl_view.h"
 #include "common/base/escaped_text.h"
 #include "common/base/status_macros.h"
+#include "coordinator/http/api_error.h"
 
 namespace weft {
 namespace {
 
 constexpr size_t kShownBytes = 64;
-
-// The status with the name of the field before its text.
-absl::Status OfField(std::string_view field, const absl::Status& status) {
-  return {status.code(), absl::StrCat(AbslView(field), ": ", status.message())};
-}
 
 absl::StatusOr<std::shared_ptr<const DryBreakers>> MakeBreakers(
     const Tokenizer& tokenizer, const std::vector<std::string>& texts) {
@@ -97,20 +93,23 @@ absl::StatusOr<GenerationSetup> GenerationSetup::Create(const ServedModel& model
   return setup;
 }
 
-absl::StatusOr<std::unique_ptr<TokenConstraint>> GenerationSetup::Constraint() const {
+absl::StatusOr<ConstraintMaker> GenerationSetup::Constraint() const {
   const bool grammar = fields_->format == OutputFormat::kGrammar;
-  const std::string_view field = grammar ? "grammar" : "response_format";
-  if (fields_->format == OutputFormat::kText) return std::unique_ptr<TokenConstraint>();
+  const char* field = grammar ? "grammar" : "response_format";
+  if (fields_->format == OutputFormat::kText) return ConstraintMaker();
   if (model_->constraints == nullptr) {
     return OfField(field, absl::UnimplementedError("this server constrains no output"));
   }
-  absl::StatusOr<std::unique_ptr<TokenConstraint>> made =
-      grammar ? model_->constraints->OfGrammar(fields_->grammar)
-      : fields_->format == OutputFormat::kJsonSchema
-          ? model_->constraints->OfSchema(fields_->schema)
-          : model_->constraints->OfJsonObject();
-  if (!made.ok()) return OfField(field, made.status());
-  return made;
+  absl::StatusOr<ConstraintMaker> make = grammar ? model_->constraints->OfGrammar(fields_->grammar)
+                                         : fields_->format == OutputFormat::kJsonSchema
+                                             ? model_->constraints->OfSchema(fields_->schema)
+                                             : model_->constraints->OfJsonObject();
+  if (!make.ok()) return OfField(field, make.status());
+  return [field, make = *std::move(make)]() -> absl::StatusOr<std::unique_ptr<TokenConstraint>> {
+    absl::StatusOr<std::unique_ptr<TokenConstraint>> made = make();
+    if (!made.ok()) return OfField(field, made.status());
+    return made;
+  };
 }
 
 GenerationRequest GenerationSetup::Request(std::vector<int32_t> prompt, int64_t choice) const {

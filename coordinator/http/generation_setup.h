@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/http/chat_format.h"
 #include "coordinator/http/completion_schema.h"
 #include "coordinator/http/generation_fields.h"
 #include "coordinator/http/served_model.h"
@@ -34,9 +35,9 @@ class GenerationSetup {
 
   // The request for a choice, each with a seed of its own.
   GenerationRequest Request(std::vector<int32_t> prompt, int64_t choice) const;
-  // What the fields ask of a continuation of a plain prompt; null: nothing. Errors:
-  // INVALID_ARGUMENT or UNIMPLEMENTED naming the field.
-  absl::StatusOr<std::unique_ptr<TokenConstraint>> Constraint() const;
+  // What the fields ask of continuations of a plain prompt; empty: nothing. Errors, also of making
+  // one: INVALID_ARGUMENT or UNIMPLEMENTED naming the field.
+  absl::StatusOr<ConstraintMaker> Constraint() const;
 
  private:
   GenerationSetup(const ServedModel& model, const GenerationFields& fields)

@@ -9,30 +9,29 @@
 
 namespace weft {
 
-absl::StatusOr<std::unique_ptr<TokenConstraint>> FollowGrammar(
-    std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie) {
-  absl::StatusOr<std::unique_ptr<GrammarMatcher>> matcher =
-      GrammarMatcher::Create(std::move(grammar), std::move(trie));
-  // Whatever a grammar is too much for, it is the request's.
-  if (!matcher.ok()) return absl::InvalidArgumentError(matcher.status().message());
-  return std::unique_ptr<TokenConstraint>(*std::move(matcher));
+ConstraintMaker FollowGrammar(Grammar grammar, std::shared_ptr<const TokenTrie> trie) {
+  return [shared = std::make_shared<const Grammar>(std::move(grammar)),
+          trie = std::move(trie)]() -> absl::StatusOr<std::unique_ptr<TokenConstraint>> {
+    absl::StatusOr<std::unique_ptr<GrammarMatcher>> matcher = GrammarMatcher::Create(shared, trie);
+    // Whatever a grammar is too much for, it is the request's.
+    if (!matcher.ok()) return absl::InvalidArgumentError(matcher.status().message());
+    return std::unique_ptr<TokenConstraint>(*std::move(matcher));
+  };
 }
 
-absl::StatusOr<std::unique_ptr<TokenConstraint>> GrammarConstraints::OfGrammar(
-    std::string_view gbnf) const {
+absl::StatusOr<ConstraintMaker> GrammarConstraints::OfGrammar(std::string_view gbnf) const {
   ASSIGN_OR_RETURN(Grammar grammar, ParseGbnf(gbnf));
-  return FollowGrammar(std::make_shared<const Grammar>(std::move(grammar)), trie_);
+  return FollowGrammar(std::move(grammar), trie_);
 }
 
-absl::StatusOr<std::unique_ptr<TokenConstraint>> GrammarConstraints::OfSchema(
-    const Json& schema) const {
+absl::StatusOr<ConstraintMaker> GrammarConstraints::OfSchema(const Json& schema) const {
   ASSIGN_OR_RETURN(SchemaGrammar made, SchemaToGrammar(schema));
-  return FollowGrammar(std::make_shared<const Grammar>(std::move(made.grammar)), trie_);
+  return FollowGrammar(std::move(made.grammar), trie_);
 }
 
-absl::StatusOr<std::unique_ptr<TokenConstraint>> GrammarConstraints::OfJsonObject() const {
+absl::StatusOr<ConstraintMaker> GrammarConstraints::OfJsonObject() const {
   ASSIGN_OR_RETURN(Grammar grammar, JsonObjectGrammar());
-  return FollowGrammar(std::make_shared<const Grammar>(std::move(grammar)), trie_);
+  return FollowGrammar(std::move(grammar), trie_);
 }
 
 }  // namespace weft

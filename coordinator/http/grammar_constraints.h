@@ -12,18 +12,18 @@
 
 namespace weft {
 
-// A continuation that follows `grammar`. Errors: INVALID_ARGUMENT for a grammar that is too much.
-absl::StatusOr<std::unique_ptr<TokenConstraint>> FollowGrammar(
-    std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie);
+// Continuations that follow `grammar`. Errors of making one: INVALID_ARGUMENT for a grammar that is
+// too much.
+ConstraintMaker FollowGrammar(Grammar grammar, std::shared_ptr<const TokenTrie> trie);
 
 class GrammarConstraints final : public OutputConstraints {
  public:
   // `trie`: of the model's tokens.
   explicit GrammarConstraints(std::shared_ptr<const TokenTrie> trie) : trie_(std::move(trie)) {}
 
-  absl::StatusOr<std::unique_ptr<TokenConstraint>> OfGrammar(std::string_view gbnf) const override;
-  absl::StatusOr<std::unique_ptr<TokenConstraint>> OfSchema(const Json& schema) const override;
-  absl::StatusOr<std::unique_ptr<TokenConstraint>> OfJsonObject() const override;
+  absl::StatusOr<ConstraintMaker> OfGrammar(std::string_view gbnf) const override;
+  absl::StatusOr<ConstraintMaker> OfSchema(const Json& schema) const override;
+  absl::StatusOr<ConstraintMaker> OfJsonObject() const override;
 
  private:
   std::shared_ptr<const TokenTrie> trie_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "coordinator/http/api_error.h"
 #include "coordinator/http/completion_schema.h"
 #include "coordinator/http/generation_setup.h"
 #include "coordinator/http/reply_json.h"
@@ -25,10 +26,7 @@ absl::StatusOr<Json> Tokenize(const ServedModel& model, const std::string& body)
   const absl::StatusOr<std::vector<int32_t>> tokens = model.tokenizer->Encode(
       request.content,
       {.add_special = request.add_special, .parse_special = request.parse_special});
-  if (!tokens.ok()) {
-    return absl::Status(tokens.status().code(),
-                        absl::StrCat("content: ", tokens.status().message()));
-  }
+  if (!tokens.ok()) return OfField("content", tokens.status());
   if (!request.with_pieces) return Json{{"tokens", *tokens}};
   Json pieces = Json::array();
   for (const int32_t id : *tokens) {

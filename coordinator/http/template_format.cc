@@ -15,6 +15,7 @@
 #include "coordinator/grammar/gbnf_parser.h"
 #include "coordinator/grammar/json_rules.h"
 #include "coordinator/grammar/json_schema.h"
+#include "coordinator/http/api_error.h"
 #include "coordinator/http/grammar_constraints.h"
 
 namespace weft {
@@ -56,10 +57,6 @@ class ParserReader final : public ReplyReader {
 bool WantsMarkers(const ReplyOptions& options) {
   return options.format.think || options.format.calls == CallFormat::kHarmony ||
          (options.with_tools && options.format.calls != CallFormat::kNone);
-}
-
-absl::Status OfField(const char* field, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(field, ": ", status.message()));
 }
 
 // What the text of the answer must be.
@@ -129,10 +126,8 @@ absl::StatusOr<ConstraintMaker> TemplateFormat::Constraint(const ChatBody& body,
   }
   bounds.function = body.tool_choice.name;
   bounds.several_calls = body.parallel_tool_calls;
-  ASSIGN_OR_RETURN(Grammar made, MakeReplyGrammar(reply, bounds, markers_));
-  return [grammar = std::make_shared<const Grammar>(std::move(made)), trie = trie_] {
-    return FollowGrammar(grammar, trie);
-  };
+  ASSIGN_OR_RETURN(Grammar made, MakeReplyGrammar(reply, bounds, tokenizer_));
+  return FollowGrammar(std::move(made), trie_);
 }
 
 }  // namespace weft

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "coordinator/chat/chat_template.h"
-#include "coordinator/chat/marker_tokens.h"
 #include "coordinator/chat/reply_parser.h"
 #include "coordinator/chat/text_guard.h"
 #include "coordinator/grammar/token_trie.h"
@@ -18,10 +17,7 @@ class TemplateFormat final : public ChatFormat {
   // `tokenizer` outlives it; `trie` is of its tokens.
   TemplateFormat(ChatTemplate chat_template, const Tokenizer& tokenizer,
                  std::shared_ptr<const TokenTrie> trie)
-      : template_(std::move(chat_template)),
-        tokenizer_(tokenizer),
-        markers_(tokenizer),
-        trie_(std::move(trie)) {}
+      : template_(std::move(chat_template)), tokenizer_(tokenizer), trie_(std::move(trie)) {}
 
   absl::StatusOr<ChatPrompt> Prompt(const ChatBody& body) const override;
 
@@ -32,7 +28,6 @@ class TemplateFormat final : public ChatFormat {
 
   const ChatTemplate template_;
   const Tokenizer& tokenizer_;
-  const MarkerTokens markers_;
   const std::shared_ptr<const TokenTrie> trie_;
 };
 

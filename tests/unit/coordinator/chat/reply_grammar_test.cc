@@ -1,18 +1,22 @@
 #include "coordinator/chat/reply_grammar.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "coordinator/chat/reply_calls.h"
+#include "coordinator/chat/reply_markers.h"
 #include "coordinator/grammar/gbnf_parser.h"
 #include "coordinator/grammar/json_schema.h"
+#include "coordinator/grammar/tokenizer_trie.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_seed.h"
 #include "tests/unit/coordinator/grammar/grammar_check.h"
+#include "tests/unit/coordinator/tokenizer/sample_vocabularies.h"
 
 namespace weft {
 namespace {
@@ -28,39 +32,35 @@ constexpr char kTools[] =
         {"type": "function", "function": {"name": "set-mood", "parameters": {"type": "object",
           "properties": {"mood": {"enum": ["calm", "gr\"im"]}}, "required": ["mood"]}}}])";
 
+constexpr int32_t kControl = 3;
+
 // What control tokens there are in a vocabulary of single bytes and them.
 struct Marks {
   std::vector<std::string> texts;
   std::string ends;  // the one of them that ends a reply
 };
 
-class Vocabulary {
+// A model's tokens: single bytes, the marks, and one that ends if none of them does.
+class Model {
  public:
-  explicit Vocabulary(const Marks& marks) : marks_(marks) {
-    const auto size = static_cast<int32_t>(256 + marks.texts.size() + 1);
-    trie_ = std::make_shared<const TokenTrie>(
-        size,
-        [](int32_t id) -> std::string {
-          if (id >= 256) return TokenBytes(id);
-          return id < 0xF8 ? std::string(1, static_cast<char>(id)) : "";  // nowhere in UTF-8
-        },
-        [&](int32_t id) { return id == size - 1 || Text(id) == marks.ends; });
+  explicit Model(const Marks& marks) {
+    std::vector<SampleToken> control;
+    control.reserve(marks.texts.size() + 1);
+    for (const std::string& text : marks.texts) control.push_back({text, 0.0f, kControl});
+    control.push_back({"<the end>", 0.0f, kControl});
+    GgufMetadata metadata = MakeBytePair({}, control);
+    const std::string ends = marks.ends.empty() ? "<the end>" : marks.ends;
+    const auto end = std::find_if(control.begin(), control.end(),
+                                  [&](const SampleToken& token) { return token.text == ends; });
+    metadata.Set("tokenizer.ggml.eos_token_id",
+                 static_cast<uint32_t>(256 + (end - control.begin())));
+    auto tokenizer = Tokenizer::Create(metadata);
+    EXPECT_OK(tokenizer);
+    tokenizer_ = *std::move(tokenizer);
+    trie_ = MakeTokenTrie(*tokenizer_);
   }
 
-  MarkerTokens Tokens() const {
-    MarkerTokens::Map map;
-    for (size_t i = 0; i < marks_.texts.size(); ++i) {
-      const std::string& text = marks_.texts[i];
-      map[text] = {static_cast<int32_t>(256 + i), text == marks_.ends};
-    }
-    return MarkerTokens(std::move(map));
-  }
-
-  std::string Text(int32_t id) const {
-    if (id < 256) return std::string(1, static_cast<char>(id));
-    const auto at = static_cast<size_t>(id) - 256;
-    return at < marks_.texts.size() ? marks_.texts[at] : "";
-  }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
 
   // What a model that chooses at random says; it ends as soon as it may.
   absl::StatusOr<std::string> Say(const Grammar& grammar, Random& random) const {
@@ -82,13 +82,13 @@ class Vocabulary {
       if (trie_->IsEnd(id)) return text;
       const absl::Status taken = (*matcher)->Accept(id);
       if (!taken.ok()) return taken;
-      text += Text(id);
+      text += tokenizer_->Piece(id, true);
     }
     return absl::DeadlineExceededError("no end came");
   }
 
  private:
-  const Marks marks_;
+  std::unique_ptr<Tokenizer> tokenizer_;
   std::shared_ptr<const TokenTrie> trie_;
 };
 
@@ -106,20 +106,8 @@ ReplyOptions Options(CallFormat calls, bool think = false, bool opened = false,
 }
 
 const std::vector<std::string> kDeepSeekMarks = {
-    "<\xEF\xBD\x9Ctool\xE2\x96\x81"
-    "calls\xE2\x96\x81"
-    "begin\xEF\xBD\x9C>",
-    "<\xEF\xBD\x9Ctool\xE2\x96\x81"
-    "call\xE2\x96\x81"
-    "begin\xEF\xBD\x9C>",
-    "<\xEF\xBD\x9Ctool\xE2\x96\x81"
-    "call\xE2\x96\x81"
-    "end\xEF\xBD\x9C>",
-    "<\xEF\xBD\x9Ctool\xE2\x96\x81"
-    "calls\xE2\x96\x81"
-    "end\xEF\xBD\x9C>",
-    "<\xEF\xBD\x9Ctool\xE2\x96\x81"
-    "sep\xEF\xBD\x9C>"};
+    std::string(marker::kCallsBegin), std::string(marker::kCallBegin),
+    std::string(marker::kCallEnd), std::string(marker::kCallsEnd), std::string(marker::kSeparator)};
 
 std::vector<FormatCase> AllFormats() {
   return {
@@ -191,14 +179,14 @@ TEST(ReplyGrammarTest, RequiredCalls_ComeInEveryFormat) {
   const Json tools = *ParseJson(kTools, {});
   for (const FormatCase& format : AllFormats()) {
     SCOPED_TRACE(format.name);
-    const Vocabulary vocabulary(format.marks);
+    const Model model(format.marks);
     ReplyBounds bounds;
     bounds.tools = &tools;
     ASSERT_OK_AND_ASSIGN(const Grammar grammar,
-                         MakeReplyGrammar(format.options, bounds, vocabulary.Tokens()));
+                         MakeReplyGrammar(format.options, bounds, model.tokenizer()));
     int said = 0;
     for (int i = 0; i < 40; ++i) {
-      const absl::StatusOr<std::string> text = vocabulary.Say(grammar, random);
+      const absl::StatusOr<std::string> text = model.Say(grammar, random);
       // Text without marks that end it may go on for long.
       if (absl::IsDeadlineExceeded(text.status())) continue;
       ASSERT_OK(text);
@@ -217,15 +205,15 @@ TEST(ReplyGrammarTest, OneNamedCall_IsThatOneOnly) {
   const Json tools = *ParseJson(kTools, {});
   for (const FormatCase& format : AllFormats()) {
     SCOPED_TRACE(format.name);
-    const Vocabulary vocabulary(format.marks);
+    const Model model(format.marks);
     ReplyBounds bounds;
     bounds.tools = &tools;
     bounds.function = "now";
     bounds.several_calls = false;
     ASSERT_OK_AND_ASSIGN(const Grammar grammar,
-                         MakeReplyGrammar(format.options, bounds, vocabulary.Tokens()));
+                         MakeReplyGrammar(format.options, bounds, model.tokenizer()));
     for (int i = 0; i < 10; ++i) {
-      const absl::StatusOr<std::string> text = vocabulary.Say(grammar, random);
+      const absl::StatusOr<std::string> text = model.Say(grammar, random);
       if (absl::IsDeadlineExceeded(text.status())) continue;
       ASSERT_OK(text);
       const Parts parts = PartsOf(Parse(format.options, *text));
@@ -240,16 +228,16 @@ TEST(ReplyGrammarTest, BoundAnswers_ComeBehindThoughts) {
   Random random(TestSeed(52));
   for (const FormatCase& format : AllFormats()) {
     SCOPED_TRACE(format.name);
-    const Vocabulary vocabulary(format.marks);
+    const Model model(format.marks);
     ReplyBounds bounds;
     bounds.answer = [](GrammarBuilder& builder) {
       return AddGbnf("root ::= \"yes\" | \"no\"", builder);
     };
     ASSERT_OK_AND_ASSIGN(const Grammar grammar,
-                         MakeReplyGrammar(format.options, bounds, vocabulary.Tokens()));
+                         MakeReplyGrammar(format.options, bounds, model.tokenizer()));
     int said = 0;
     for (int i = 0; i < 40; ++i) {
-      const absl::StatusOr<std::string> text = vocabulary.Say(grammar, random);
+      const absl::StatusOr<std::string> text = model.Say(grammar, random);
       if (absl::IsDeadlineExceeded(text.status())) continue;
       ASSERT_OK(text);
       ++said;
@@ -263,12 +251,12 @@ TEST(ReplyGrammarTest, BoundAnswers_ComeBehindThoughts) {
 
 TEST(ReplyGrammarTest, AnswersOrCalls_AreBothAllowed) {
   const Json tools = *ParseJson(kTools, {});
-  const Vocabulary vocabulary({});
+  const Model model({});
   ReplyBounds bounds;
   bounds.tools = &tools;
   bounds.answer = [](GrammarBuilder& builder) { return AddGbnf("root ::= \"yes\"", builder); };
   ASSERT_OK_AND_ASSIGN(const Grammar grammar,
-                       MakeReplyGrammar(Options(CallFormat::kHermes), bounds, vocabulary.Tokens()));
+                       MakeReplyGrammar(Options(CallFormat::kHermes), bounds, model.tokenizer()));
   EXPECT_TRUE(*Produces(grammar, "yes"));
   EXPECT_TRUE(
       *Produces(grammar, "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"));
@@ -280,18 +268,18 @@ TEST(ReplyGrammarTest, SchemasThatCannotBeEnforced_AreErrorsOnlyOfStrictTools) {
       R"([{"type": "function", "function": {"name": "f", "parameters": {"not": {}}}}])", {});
   ReplyBounds bounds;
   bounds.tools = &tools;
-  const MarkerTokens none(MarkerTokens::Map{});
+  const Model plain({});
   ASSERT_OK_AND_ASSIGN(const Grammar grammar,
-                       MakeReplyGrammar(Options(CallFormat::kLlama), bounds, none));
+                       MakeReplyGrammar(Options(CallFormat::kLlama), bounds, plain.tokenizer()));
   EXPECT_TRUE(*Produces(grammar, R"({"name": "f", "parameters": {"x": [1]}})"));
   tools[0]["function"]["strict"] = true;
-  EXPECT_THAT(MakeReplyGrammar(Options(CallFormat::kLlama), bounds, none),
+  EXPECT_THAT(MakeReplyGrammar(Options(CallFormat::kLlama), bounds, plain.tokenizer()),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("tools[0].function.parameters: JSON schema: #: the keyword")));
-  EXPECT_THAT(MakeReplyGrammar(Options(CallFormat::kNone), bounds, none),
+  EXPECT_THAT(MakeReplyGrammar(Options(CallFormat::kNone), bounds, plain.tokenizer()),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("tool_choice")));
   tools[0]["function"] = {{"name", "two words"}};
-  EXPECT_THAT(MakeReplyGrammar(Options(CallFormat::kLlama), bounds, none),
+  EXPECT_THAT(MakeReplyGrammar(Options(CallFormat::kLlama), bounds, plain.tokenizer()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("tools[0].function.name")));
 }
 

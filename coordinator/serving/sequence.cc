@@ -6,6 +6,15 @@
 #include "coordinator/sampling/log_probabilities.h"
 
 namespace weft {
+namespace {
+
+// A form that is too much to follow is the request's fault, not a lack of room for it.
+absl::Status OfRequest(const absl::Status& status) {
+  if (!absl::IsResourceExhausted(status)) return status;
+  return absl::InvalidArgumentError(status.message());
+}
+
+}  // namespace
 
 Sequence::Sequence(GenerationRequest request, std::shared_ptr<GenerationStream> stream,
                    const Tokenizer& tokenizer, const Clock& clock)
@@ -53,7 +62,9 @@ absl::StatusOr<bool> Sequence::TakeHidden(absl::Span<const float> states, int64_
 }
 
 absl::StatusOr<std::optional<int32_t>> Sequence::Choose(const CandidateRow& row) {
-  ASSIGN_OR_RETURN(const std::optional<int32_t> token, sampler_.SampleFrom(row));
+  const absl::StatusOr<std::optional<int32_t>> sampled = sampler_.SampleFrom(row);
+  if (!sampled.ok()) return OfRequest(sampled.status());
+  const std::optional<int32_t> token = *sampled;
   if (token && request_.log_probabilities >= 0) {
     chosen_ = LogProbabilitiesFrom(row, *token, request_.log_probabilities);
   }
@@ -61,7 +72,9 @@ absl::StatusOr<std::optional<int32_t>> Sequence::Choose(const CandidateRow& row)
 }
 
 absl::StatusOr<int32_t> Sequence::Choose(absl::Span<const float> logits) {
-  ASSIGN_OR_RETURN(const int32_t token, sampler_.Sample(logits));
+  const absl::StatusOr<int32_t> sampled = sampler_.Sample(logits);
+  if (!sampled.ok()) return OfRequest(sampled.status());
+  const int32_t token = *sampled;
   if (request_.log_probabilities >= 0) {
     chosen_ = LogProbabilitiesOf(logits, token, request_.log_probabilities);
   }
@@ -81,7 +94,9 @@ absl::StatusOr<bool> Sequence::Accept(int32_t token) {
     summary_.reason = FinishReason::kEndOfText;
     return true;
   }
-  if (request_.constraint != nullptr) RETURN_IF_ERROR(request_.constraint->Accept(token));
+  if (request_.constraint != nullptr) {
+    RETURN_IF_ERROR(OfRequest(request_.constraint->Accept(token)));
+  }
   tokens_.push_back(token);
   sampler_.Accept(token);
   if (chosen_) held_.push_back(*std::exchange(chosen_, std::nullopt));

@@ -58,7 +58,8 @@ class Sequence {
   // --- The next token ---
 
   std::vector<int32_t> ChangedIds() const { return sampler_.ChangedIds(); }
-  // Chooses a token; nothing if candidates do not tell. Errors: those of the sampler.
+  // Chooses a token; nothing if candidates do not tell. Errors: those of the sampler; a limit that
+  // the constraint met is INVALID_ARGUMENT.
   absl::StatusOr<std::optional<int32_t>> Choose(const CandidateRow& row);
   absl::StatusOr<int32_t> Choose(absl::Span<const float> logits);
   // Takes the token that was chosen and puts what it adds into the stream. True if the continuation

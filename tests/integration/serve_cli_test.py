@@ -101,6 +101,8 @@ class Serve(unittest.TestCase):
         self.assertEqual(status, 200, text)
         self.assertRegex(json.loads(text)["choices"][0]["text"], r"\A[a-c]{3}!\Z")
         for fields, word in (({"grammar": "root ::= " + "(" * 60000}, "nested groups"), ({"grammar": "x"}, "grammar"),
+                             ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {
+                                 "type": "string", "pattern": "((((a{0,999}){0,999}){0,999}))"}}}}, "alive stacks"),
                              ({"response_format": {"type": "json_schema", "json_schema": {
                                  "name": "x", "schema": {"not": {}}}}}, "'not'")):
             status, text = self.server.ask("/v1/completions", {"prompt": "A", "max_tokens": 5, **fields})

@@ -31,6 +31,10 @@ void AddCounts(const WorkerCounts& counts, MetricList& list) {
       counts.compute_seconds);
   add("weft_worker_wait_seconds_total", "Waiting of that device for other devices and processes.",
       counts.wait_seconds);
+  add("weft_worker_wire_seconds_total", "That device's time on messages of collectives.",
+      counts.wire_seconds);
+  add("weft_worker_hand_off_seconds_total",
+      "That device's time on tensors to and from other processes.", counts.hand_off_seconds);
   list.Histogram("weft_worker_step_seconds", "From the arrival of a step to its reply.",
                  counts.step_seconds.view());
   for (size_t i = 0; i < kWeightSources; ++i) {
@@ -41,6 +45,18 @@ void AddCounts(const WorkerCounts& counts, MetricList& list) {
 }
 
 void AddTraffic(const WorkerCounts& counts, MetricList& list) {
+  list.Counter("weft_worker_local_bytes_total", "Between ranks of this process.",
+               static_cast<double>(counts.collectives.local_bytes));
+  for (size_t use = 0; use < kCollectiveUses; ++use) {
+    for (size_t size = 0; size < kCollectiveSizeClasses; ++size) {
+      const WorkHistogram& seconds = counts.collectives.seconds[use][size];
+      if (seconds.count == 0) continue;
+      list.Histogram("weft_worker_collective_seconds",
+                     "A rank's time in a collective, waiting for others included.", seconds.view(),
+                     {{"algorithm", CollectiveUseText(static_cast<CollectiveUse>(use))},
+                      {"size", CollectiveSizeText(size)}});
+    }
+  }
   for (const auto& [transport, traffic] : counts.traffic) {
     const auto add = [&](const char* name, const char* help, const char* direction, int64_t value) {
       list.Counter(name, help, static_cast<double>(value),

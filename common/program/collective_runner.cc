@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/collectives/wire_format.h"
 #include "common/program/program_checks.h"
 #include "common/program/step.h"
 
@@ -25,13 +26,17 @@ Clock::TimePoint DeadlineBeside(Clock::TimePoint deadline) {
 class ProgramLink final : public RankLink {
  public:
   ProgramLink(const CollectiveChannels& channels, const PreparedCollective& collective,
-              int32_t device)
-      : channels_(channels), collective_(collective), device_(device) {}
+              int32_t device, const Clock& clock)
+      : channels_(channels), collective_(collective), device_(device), clock_(clock) {}
+
+  double waited_seconds() const { return waited_seconds_; }
+  int64_t local_bytes() const { return local_bytes_; }
 
   absl::Status Send(const CollectiveCall& call, int32_t to, int32_t number,
                     absl::Span<const uint8_t> bytes) override {
     const CommunicatorRank& rank = collective_.communicator->ranks[to];
     const int32_t id = CollectiveMessageId(call.id, number, collective_.rank, to);
+    if (rank.process == -1) local_bytes_ += static_cast<int64_t>(bytes.size());
     const absl::Status status = rank.process == -1
                                     ? channels_.local.Send(rank.device, {call.step, id}, bytes)
                                     : channels_.port->Send(call.step, id, rank.process, bytes);
@@ -42,11 +47,17 @@ class ProgramLink final : public RankLink {
                        TakeBytes take) override {
     const CommunicatorRank& rank = collective_.communicator->ranks[from];
     const int32_t id = CollectiveMessageId(call.id, number, from, collective_.rank);
+    const Clock::TimePoint start = clock_.Now();
+    const auto taken = [&](absl::Span<const uint8_t> message) {
+      waited_seconds_ += SecondsSince(clock_, start);
+      take(message);
+    };
     const absl::Status status =
-        rank.process == -1 ? channels_.local.Receive(device_, {call.step, id}, bytes,
-                                                     DeadlineBeside(call.deadline), call.stop, take)
-                           : channels_.port->Take(call.step, id, rank.process, bytes, take,
-                                                  call.deadline, *call.stop);
+        rank.process == -1
+            ? channels_.local.Receive(device_, {call.step, id}, bytes,
+                                      DeadlineBeside(call.deadline), call.stop, taken)
+            : channels_.port->Take(call.step, id, rank.process, bytes, taken, call.deadline,
+                                   *call.stop);
     return status.ok() ? status : InContext("from", from, status);
   }
 
@@ -65,6 +76,9 @@ class ProgramLink final : public RankLink {
   const CollectiveChannels& channels_;
   const PreparedCollective& collective_;
   const int32_t device_;
+  const Clock& clock_;
+  double waited_seconds_ = 0;
+  int64_t local_bytes_ = 0;
 };
 
 // Elements of a row of an all_gather for each index of its axis, and rows.
@@ -122,9 +136,11 @@ std::unique_ptr<const PreparedCollective> PrepareCollective(const Program& progr
   for (const CommunicatorRank& rank : collective->communicator->ranks) hosts.push_back(rank.host);
   const CollectiveShape shape = CollectiveShapeOf(node, command.algorithm, std::move(hosts));
   collective->own_elements = collective->elements;
+  collective->use = UseOf(command.algorithm);
   if (const auto* gather = std::get_if<AllGatherAttributes>(&node.attributes)) {
     const GatherRows rows = RowsOf(*gather);
     collective->rows = rows.rows;
+    collective->use = CollectiveUse::kAllGather;
     for (const int64_t count : gather->counts) collective->widths.push_back(count * rows.inner);
     for (int32_t r = 0; r < collective->rank; ++r) collective->own_begin += shape.counts[r];
     collective->own_elements = shape.counts[collective->rank];
@@ -148,10 +164,17 @@ void JoinParts(const PreparedCollective& collective, absl::Span<const float> vec
 }
 
 absl::Status CollectiveRunner::Run(const Step& step, const PreparedCollective& collective,
-                                   absl::Span<float> vector) {
-  ProgramLink link(channels_, collective, device_);
+                                   absl::Span<float> vector, double& waited) {
+  const Clock::TimePoint start = clock_.Now();
+  ProgramLink link(channels_, collective, device_, clock_);
   const CollectiveCall call{step.edge_step, collective.id, step.deadline, &step.stop};
-  return RunRounds(collective.rounds, collective.wire, vector, link, call, scratch_);
+  absl::Status status = RunRounds(collective.rounds, collective.wire, vector, link, call, scratch_);
+  waited += link.waited_seconds();
+  if (status.ok() && channels_.meter != nullptr) {
+    channels_.meter->Add(collective.use, WireBytes(collective.wire, collective.elements),
+                         SecondsSince(clock_, start), link.local_bytes());
+  }
+  return status;
 }
 
 }  // namespace weft

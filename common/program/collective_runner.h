@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "common/collectives/local_exchange.h"
 #include "common/collectives/schedule_runner.h"
+#include "common/program/collective_meter.h"
 #include "common/program/edge_port.h"
 #include "common/program/program.h"
 
@@ -24,6 +25,7 @@ struct PreparedCollective {
   int32_t id = 0;
   int32_t rank = 0;
   DType wire = DType::kF32;
+  CollectiveUse use = CollectiveUse::kAllGather;
   std::vector<Round> rounds;  // of this rank
   int64_t elements = 0;
   int64_t own_begin = 0;  // where this rank's source goes in the vector
@@ -50,8 +52,9 @@ void JoinParts(const PreparedCollective& collective, absl::Span<const float> vec
 
 // How the streams of one process reach the ranks here and elsewhere.
 struct CollectiveChannels {
-  LocalExchange& local;      // a place per device
-  EdgePort* port = nullptr;  // to other processes; null: no program has ranks there
+  LocalExchange& local;              // a place per device
+  EdgePort* port = nullptr;          // to other processes; null: no program has ranks there
+  CollectiveMeter* meter = nullptr;  // may be null
 };
 
 class CollectiveRunner {
@@ -61,13 +64,15 @@ class CollectiveRunner {
       : device_(device), channels_(channels) {}
 
   // Waits for the other ranks. Errors name the rank: DEADLINE_EXCEEDED at the step's deadline;
-  // CANCELLED once the step was stopped; those of EdgePort.
-  absl::Status Run(const Step& step, const PreparedCollective& collective,
-                   absl::Span<float> vector);
+  // CANCELLED once the step was stopped; those of EdgePort. `waited` grows by the seconds until
+  // messages of others were there.
+  absl::Status Run(const Step& step, const PreparedCollective& collective, absl::Span<float> vector,
+                   double& waited);
 
  private:
   const int32_t device_;
   const CollectiveChannels channels_;
+  const SystemClock clock_;
   RunnerScratch scratch_;
 };
 

@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<LocalProgramHost>> LocalProgramHost::Create(
   ASSIGN_OR_RETURN(host->executor_,
                    StepExecutor::Create(kept.devices, host->memory_,
                                         {kept.observer, kept.edges, kept.collectives,
-                                         kept.on_finished, kept.logger}));
+                                         kept.on_finished, kept.logger, kept.meter}));
   return host;
 }
 

@@ -31,6 +31,7 @@ struct LocalProgramHostOptions {
   // The same for what ranks send each other. Null: programs whose communicators have ranks in other
   // processes are refused.
   EdgePort* collectives = nullptr;
+  CollectiveMeter* meter = nullptr;  // of what ranks here do together; outlives the host
   // Called once for each step that was launched, as soon as it has finished, also if it failed or
   // was cancelled; not for those that the host's destructor ends. On the thread of the device that
   // finished last (for a step without any work: on the one that launched it or finished the step

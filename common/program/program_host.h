@@ -59,9 +59,16 @@ struct StepInput {
 
 struct StepOutput {
   std::vector<std::vector<uint8_t>> outputs;  // one per ProgramOutput, packed
-  // Of the busiest stream: what it spent computing, and waiting for other streams and processes.
+  // Of the stream that was longest at it: what it spent computing, waiting for other streams and
+  // processes, on the messages of collectives, and on hand-offs between processes.
   double compute_seconds = 0;
   double wait_seconds = 0;
+  double wire_seconds = 0;
+  double hand_off_seconds = 0;
+
+  double busy_seconds() const {
+    return compute_seconds + wait_seconds + wire_seconds + hand_off_seconds;
+  }
 };
 
 // What happened since the host was made.

@@ -21,11 +21,12 @@ absl::StatusOr<std::unique_ptr<StepExecutor>> StepExecutor::Create(
     absl::Span<Device* const> devices, const SessionMemory& memory, ExecutorOptions options) {
   std::unique_ptr<StepExecutor> executor(
       new StepExecutor(memory, std::move(options), static_cast<int32_t>(devices.size())));
-  const StreamContext context{memory,
-                              executor->options_.observer,
-                              *executor,
-                              executor->options_.edges,
-                              {executor->local_ranks_, executor->options_.collectives}};
+  const StreamContext context{
+      memory,
+      executor->options_.observer,
+      *executor,
+      executor->options_.edges,
+      {executor->local_ranks_, executor->options_.collectives, executor->options_.meter}};
   for (Device* device : devices) {
     auto thread = std::make_unique<DeviceThread>();
     thread->index = static_cast<int32_t>(executor->devices_.size());
@@ -214,12 +215,12 @@ void StepExecutor::RunStep(DeviceThread& device, Step& step) {
     return absl::StrCat("step ", step.number, ", ", device.backend->device().name());
   };
   const Clock::TimePoint start = clock_.Now();
-  double waited_seconds = 0;
-  const absl::Status status = device.runner->Run(step, waited_seconds);
+  StreamTimes times;
+  const absl::Status status = device.runner->Run(step, times);
   if (!status.ok()) Fail(step, InContext(status, where()));
   const absl::Status finished = device.backend->Synchronize();
   if (!finished.ok()) Fail(step, InContext(finished, where()));
-  Finish(device, step, SecondsSince(clock_, start), waited_seconds);
+  Finish(device, step, SecondsSince(clock_, start), times);
 }
 
 void StepExecutor::MarkRecorded(Step& step, int32_t event) {
@@ -251,13 +252,17 @@ void StepExecutor::StopLocked(Step& step, absl::Status status) {
   WakeDevicesLocked(step);
 }
 
-void StepExecutor::Finish(DeviceThread& device, Step& step, double seconds, double waited_seconds) {
+void StepExecutor::Finish(DeviceThread& device, Step& step, double seconds,
+                          const StreamTimes& times) {
   StepEnds ends;
   {
     MutexLock lock(mutex_);
-    if (seconds - waited_seconds > step.output.compute_seconds) {
-      step.output.compute_seconds = seconds - waited_seconds;
-      step.output.wait_seconds = waited_seconds;
+    if (seconds > step.output.busy_seconds()) {
+      step.output.wait_seconds = times.wait_seconds;
+      step.output.wire_seconds = times.wire_seconds;
+      step.output.hand_off_seconds = times.hand_off_seconds;
+      step.output.compute_seconds =
+          std::max(0.0, seconds - times.wait_seconds - times.wire_seconds - times.hand_off_seconds);
     }
     step.pending_on[device.index] = false;
     if (--step.pending_count > 0) return;

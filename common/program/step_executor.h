@@ -53,6 +53,7 @@ struct ExecutorOptions {
   EdgePort* collectives = nullptr;
   FinishedCallback on_finished;
   Logger* logger = nullptr;
+  CollectiveMeter* meter = nullptr;
 };
 
 class StepExecutor final : private StepEvents {
@@ -101,8 +102,8 @@ class StepExecutor final : private StepEvents {
   void MarkRecorded(Step& step, int32_t event) override;
   bool AwaitRecorded(Step& step, int32_t event, int32_t device) override;
   void Fail(Step& step, absl::Status status);
-  // `seconds` of which it waited so many.
-  void Finish(DeviceThread& device, Step& step, double seconds, double waited_seconds);
+  // `seconds`, of which `times` was no computing.
+  void Finish(DeviceThread& device, Step& step, double seconds, const StreamTimes& times);
   // Call without the mutex after StopLocked, so that receives see it.
   void WakeReceives();
 

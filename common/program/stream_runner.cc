@@ -1,6 +1,7 @@
 #include "common/program/stream_runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
 
@@ -20,17 +21,19 @@ bool Stopped(const Step& step) { return step.stop.load(std::memory_order_relaxed
 
 }  // namespace
 
-absl::Status StreamRunner::Run(Step& step, double& waited_seconds) {
+absl::Status StreamRunner::Run(Step& step, StreamTimes& times) {
   RETURN_IF_ERROR(InContext(ApplyUpdates(step), "page tables"));
   const PreparedStream* prepared = step.instance->PreparedOf(device_);
   if (prepared == nullptr || Stopped(step)) return absl::OkStatus();
-  waited_seconds_ = 0;
+  times_ = {};
   used_experts_.clear();
   received_count_ = 0;
   absl::Status status = UploadInputs(step, *prepared);
   if (status.ok()) status = RunCommands(step, *prepared);
   if (status.ok()) status = FetchOutputs(step, *prepared);
-  waited_seconds += waited_seconds_;
+  times.wait_seconds += times_.wait_seconds;
+  times.wire_seconds += times_.wire_seconds;
+  times.hand_off_seconds += times_.hand_off_seconds;
   return status;
 }
 
@@ -159,7 +162,10 @@ absl::Status StreamRunner::Execute(Step& step, const SendCommand& command,
                                    const PreparedCommand& prepared) {
   ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
                    ReadBack(prepared.memory[step.copy].source, prepared.bytes));
-  return edges_->Send(step.edge_step, command.edge, command.peer, bytes);
+  const Clock::TimePoint start = clock_.Now();
+  absl::Status sent = edges_->Send(step.edge_step, command.edge, command.peer, bytes);
+  times_.hand_off_seconds += SecondsSince(clock_, start);
+  return sent;
 }
 
 std::vector<uint8_t>& StreamRunner::NextReceived(int64_t bytes) {
@@ -184,11 +190,15 @@ absl::Status StreamRunner::Execute(Step& step, const ReceiveCommand& command,
   const Clock::TimePoint start = clock_.Now();
   const absl::Status received =
       edges_->Receive(step.edge_step, command.edge, command.peer, bytes, step.deadline, step.stop);
-  waited_seconds_ += SecondsSince(clock_, start);
+  const Clock::TimePoint came = clock_.Now();
+  times_.wait_seconds += std::chrono::duration<double>(came - start).count();
   if (absl::IsCancelled(received) && Stopped(step)) return absl::OkStatus();
   RETURN_IF_ERROR(received);
   if (host != nullptr) return absl::OkStatus();
-  return backend_.Upload(bytes.data(), *memory.buffer, memory.offset, prepared.bytes);
+  absl::Status uploaded =
+      backend_.Upload(bytes.data(), *memory.buffer, memory.offset, prepared.bytes);
+  times_.hand_off_seconds += SecondsSince(clock_, came);
+  return uploaded;
 }
 
 absl::Status StreamRunner::FillVector(const PreparedCollective& collective,
@@ -224,8 +234,11 @@ absl::Status StreamRunner::Execute(Step& step, const CollectiveCommand&,
   RETURN_IF_ERROR(backend_.Synchronize());
   RETURN_IF_ERROR(FillVector(collective, source, absl::MakeSpan(values, elements)));
   const Clock::TimePoint start = clock_.Now();
-  const absl::Status done = collectives_.Run(step, collective, absl::MakeSpan(values, elements));
-  waited_seconds_ += SecondsSince(clock_, start);
+  double waited = 0;
+  const absl::Status done =
+      collectives_.Run(step, collective, absl::MakeSpan(values, elements), waited);
+  times_.wait_seconds += waited;
+  times_.wire_seconds += SecondsSince(clock_, start) - waited;
   if (absl::IsCancelled(done) && Stopped(step)) return absl::OkStatus();
   RETURN_IF_ERROR(done);
   if (collective.rows > 1) JoinParts(collective, absl::MakeSpan(values, elements), joined);
@@ -244,7 +257,7 @@ absl::Status StreamRunner::Execute(Step& step, const WaitCommand&,
                                    const PreparedCommand& prepared) {
   const Clock::TimePoint start = clock_.Now();
   const bool recorded = events_.AwaitRecorded(step, prepared.event, device_);
-  waited_seconds_ += SecondsSince(clock_, start);
+  times_.wait_seconds += SecondsSince(clock_, start);
   if (!recorded) return absl::OkStatus();
   return backend_.Wait(step.instance->event(prepared.event, step.copy));
 }

@@ -36,6 +36,13 @@ class StepEvents {
   virtual bool AwaitRecorded(Step& step, int32_t event, int32_t device) = 0;
 };
 
+// Of what a stream did in a step, that which is not computing.
+struct StreamTimes {
+  double wait_seconds = 0;      // for other streams and processes
+  double wire_seconds = 0;      // messages of collectives: encoded, sent, taken in
+  double hand_off_seconds = 0;  // to and from other processes: sent, uploaded
+};
+
 // What a stream meets outside of its device.
 struct StreamContext {
   const SessionMemory& memory;
@@ -58,9 +65,8 @@ class StreamRunner {
         collectives_(device, context.collectives) {}
 
   // Queues it all. Ends early, without an error, once the step was stopped. What was queued has not
-  // finished when it returns. `waited_seconds` grows by the time spent waiting for other streams
-  // and processes.
-  absl::Status Run(Step& step, double& waited_seconds);
+  // finished when it returns. `times` is added to.
+  absl::Status Run(Step& step, StreamTimes& times);
 
  private:
   absl::Status ApplyUpdates(const Step& step);
@@ -102,7 +108,7 @@ class StreamRunner {
   CollectiveRunner collectives_;
   const SystemClock clock_;
 
-  double waited_seconds_ = 0;                                          // of this step
+  StreamTimes times_;                                                  // of this step
   std::vector<std::pair<NodeId, std::vector<int32_t>>> used_experts_;  // of this step, by ids
   std::vector<uint8_t> staging_;  // bytes of ids, observed and sent tensors
   // Bytes of received tensors, by their order in the step; kept for the next one.

@@ -21,6 +21,8 @@ std::vector<ProcessCounters> Between(const std::vector<ProcessCounters>& before,
     d.hand_off_bytes -= b.hand_off_bytes;
     d.compute_seconds -= b.compute_seconds;
     d.wait_seconds -= b.wait_seconds;
+    d.wire_seconds -= b.wire_seconds;
+    d.hand_off_seconds -= b.hand_off_seconds;
     d.program_sends -= b.program_sends;
     d.requests -= b.requests;
     d.request_bytes -= b.request_bytes;
@@ -40,9 +42,18 @@ double MicrosPerStep(double seconds, const ProcessCounters& of) {
   return seconds * 1e6 / static_cast<double>(of.steps);
 }
 
-// What a step took beyond the worker's own work and waiting.
-double WireSeconds(const ProcessCounters& of) {
-  return std::max(0.0, of.round_trip_seconds - of.compute_seconds - of.wait_seconds);
+// What a step took beyond the worker's own work and waiting: the way there and back.
+double TransitSeconds(const ProcessCounters& of) {
+  return std::max(0.0, of.round_trip_seconds - of.compute_seconds - of.wait_seconds -
+                           of.wire_seconds - of.hand_off_seconds);
+}
+
+nlohmann::ordered_json PartsJson(const TokenTimes& times) {
+  nlohmann::ordered_json parts = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < kTokenParts; ++i) {
+    parts[TokenPartText(static_cast<TokenPart>(i))] = times.seconds[i] * 1e6;
+  }
+  return {{"wall_us", times.wall_seconds * 1e6}, {"parts_us", parts}};
 }
 
 }  // namespace
@@ -58,6 +69,8 @@ std::vector<ProcessCounters> ReadProcessCounters(const ProcessGroup& group, Flee
     counters.hand_off_bytes = process.message_bytes;
     counters.compute_seconds = process.compute_seconds;
     counters.wait_seconds = process.wait_seconds;
+    counters.wire_seconds = process.wire_seconds;
+    counters.hand_off_seconds = process.hand_off_seconds;
     const auto index = static_cast<int32_t>(read.size());
     if (index < fleet->worker_count()) {
       const RemoteHostCounters remote = fleet->link().host(index).remote_counters();
@@ -88,7 +101,9 @@ nlohmann::ordered_json ProcessCountersJson(const std::vector<ProcessCounters>& b
                     {"program_sends", process.program_sends},
                     {"compute_us", MicrosPerStep(process.compute_seconds, process)},
                     {"wait_us", MicrosPerStep(process.wait_seconds, process)},
-                    {"wire_us", MicrosPerStep(WireSeconds(process), process)}});
+                    {"wire_us", MicrosPerStep(process.wire_seconds, process)},
+                    {"hand_off_us", MicrosPerStep(process.hand_off_seconds, process)},
+                    {"transit_us", MicrosPerStep(TransitSeconds(process), process)}});
   }
   return json;
 }
@@ -101,14 +116,35 @@ std::string ProcessCountersText(const std::vector<ProcessCounters>& before,
         &text,
         absl::StrFormat(
             "%s: per step %.2f requests (%.0f bytes), %.2f replies (%.0f bytes), %.2f hand-offs "
-            "(%.0f bytes); computed %.0f us, waited %.0f us, wire %.0f us; %d programs sent\n",
+            "(%.0f bytes); computed %.0f us, waited %.0f us, wire %.0f us, hand-offs %.0f us, "
+            "transit %.0f us; %d programs sent\n",
             process.name, PerStep(process.requests, process),
             PerStep(process.request_bytes, process), PerStep(process.replies, process),
             PerStep(process.reply_bytes, process), PerStep(process.hand_offs, process),
             PerStep(process.hand_off_bytes, process),
             MicrosPerStep(process.compute_seconds, process),
             MicrosPerStep(process.wait_seconds, process),
-            MicrosPerStep(WireSeconds(process), process), process.program_sends));
+            MicrosPerStep(process.wire_seconds, process),
+            MicrosPerStep(process.hand_off_seconds, process),
+            MicrosPerStep(TransitSeconds(process), process), process.program_sends));
+  }
+  return text;
+}
+
+nlohmann::ordered_json TokenTimesJson(const std::vector<TokenTimes>& tokens) {
+  nlohmann::ordered_json json = PartsJson(UsualTokenTimes(tokens));
+  json["tokens"] = tokens.size();
+  json["all"] = PartsJson(AllTokenTimes(tokens));
+  return json;
+}
+
+std::string TokenTimesText(const std::vector<TokenTimes>& tokens) {
+  const TokenTimes usual = UsualTokenTimes(tokens);
+  std::string text = absl::StrFormat("a usual token took %.0f us:", usual.wall_seconds * 1e6);
+  for (size_t i = 0; i < kTokenParts; ++i) {
+    absl::StrAppend(
+        &text, absl::StrFormat("%s %s %.0f us", i == 0 ? "" : ",",
+                               TokenPartText(static_cast<TokenPart>(i)), usual.seconds[i] * 1e6));
   }
   return text;
 }

@@ -8,6 +8,7 @@
 
 #include "coordinator/cluster/fleet.h"
 #include "coordinator/engine/process_group.h"
+#include "coordinator/engine/token_times.h"
 
 namespace weft {
 
@@ -19,6 +20,8 @@ struct ProcessCounters {
   int64_t hand_off_bytes = 0;
   double compute_seconds = 0;
   double wait_seconds = 0;
+  double wire_seconds = 0;      // messages of collectives
+  double hand_off_seconds = 0;  // tensors to and from other processes
   // Of workers: what passed between them and the coordinator.
   int64_t program_sends = 0;
   int64_t requests = 0;
@@ -37,5 +40,10 @@ nlohmann::ordered_json ProcessCountersJson(const std::vector<ProcessCounters>& b
 // The same as lines of text.
 std::string ProcessCountersText(const std::vector<ProcessCounters>& before,
                                 const std::vector<ProcessCounters>& after);
+
+// What the time of a usual token went to, and of all of them, in microseconds.
+nlohmann::ordered_json TokenTimesJson(const std::vector<TokenTimes>& tokens);
+// As a line.
+std::string TokenTimesText(const std::vector<TokenTimes>& tokens);
 
 }  // namespace weft

@@ -116,6 +116,33 @@ absl::StatusOr<std::vector<float>> Prefill(ModelRunner& runner, absl::Span<const
   return logits;
 }
 
+namespace {
+
+// Hands a timer to a runner and takes it away again.
+class TimerUse {
+ public:
+  TimerUse(ModelRunner& runner, TokenTimer* timer) : runner_(runner), timer_(timer) {
+    runner_.set_timer(timer_);
+    if (timer_ != nullptr) timer_->Begin();
+  }
+  ~TimerUse() {
+    if (timer_ != nullptr) timer_->End();
+    runner_.set_timer(nullptr);
+  }
+  void Begin() {
+    if (timer_ != nullptr) timer_->Begin();
+  }
+  void Mark(TokenPart part) {
+    if (timer_ != nullptr) timer_->Mark(part);
+  }
+
+ private:
+  ModelRunner& runner_;
+  TokenTimer* const timer_;
+};
+
+}  // namespace
+
 absl::StatusOr<GenerateResult> Generate(ModelRunner& runner, const Clock& clock,
                                         absl::Span<const int32_t> prompt, int64_t count,
                                         const GenerateCallbacks& callbacks) {
@@ -138,8 +165,10 @@ absl::StatusOr<GenerateResult> Generate(ModelRunner& runner, const Clock& clock,
   result.prompt_seconds = SecondsSince(clock, start);
   const Clock::TimePoint decode_start = clock.Now();
   int64_t position = result.prompt_tokens;
+  TimerUse timer(runner, callbacks.timer);
   while (count < 0 || static_cast<int64_t>(result.tokens.size()) < count) {
     ASSIGN_OR_RETURN(const int32_t token, chooser.Choose());
+    timer.Mark(TokenPart::kSampling);
     if (callbacks.ends && callbacks.ends(token)) {
       result.stop = StopReason::kEndOfText;
       break;
@@ -149,6 +178,7 @@ absl::StatusOr<GenerateResult> Generate(ModelRunner& runner, const Clock& clock,
       result.stop = StopReason::kCancelled;
       break;
     }
+    timer.Mark(TokenPart::kText);
     // The last token wanted need not go through the model.
     if (static_cast<int64_t>(result.tokens.size()) == count) break;
     if (position >= context) {
@@ -158,6 +188,8 @@ absl::StatusOr<GenerateResult> Generate(ModelRunner& runner, const Clock& clock,
     const BatchToken next = {token, position++, 0, true};
     RETURN_IF_ERROR(chooser.Launch({&next, 1}));
     RETURN_IF_ERROR(chooser.Collect());
+    timer.Mark(TokenPart::kReading);
+    timer.Begin();
   }
   result.decode_seconds = SecondsSince(clock, decode_start);
   return result;

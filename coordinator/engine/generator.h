@@ -48,6 +48,8 @@ struct GenerateCallbacks {
   std::function<bool(int32_t)> emit;
   // While the prompt is fed. May be empty.
   PrefillProgress progress;
+  // A token begins where the one before it was chosen. May be null.
+  TokenTimer* timer = nullptr;
 };
 
 // Feeds tokens [0, tokens.size()) of sequence 0 from position `first` on in steps of at most

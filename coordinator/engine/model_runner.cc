@@ -408,7 +408,9 @@ absl::Status ModelRunner::LaunchBucket(const Bucket& bucket, absl::Span<const Ba
   step.deadline = DeadlineFor(bucket.flops);
   for (const TableUpdate& update : tables_.TakeUpdates()) updates_.push_back(update);
   step.table_updates = updates_;
+  if (timer_ != nullptr) timer_->Mark(TokenPart::kBuilding);
   RETURN_IF_ERROR(group_.Launch(bucket.instance, step));
+  if (timer_ != nullptr) timer_->Mark(TokenPart::kSending);
   updates_.clear();
   ++next_step_;
   return absl::OkStatus();
@@ -425,6 +427,7 @@ Clock::TimePoint ModelRunner::DeadlineFor(int64_t flops) const {
 absl::StatusOr<std::vector<StepRows>> ModelRunner::AwaitStep(const InFlight& step) {
   // Those before it may still run.
   ASSIGN_OR_RETURN(const StepOutput output, group_.Await(step.step, DeadlineFor(0)));
+  if (timer_ != nullptr) timer_->MarkStep(output);
   const int64_t width = step.shape.hidden ? model_.hyperparameters().n_embd : n_vocab();
   return TakeStepRows(step.shape, width, step.outputs, *step.rank_outputs, output);
 }

@@ -22,6 +22,7 @@
 #include "coordinator/engine/step_inputs.h"
 #include "coordinator/engine/step_plan.h"
 #include "coordinator/engine/step_rows.h"
+#include "coordinator/engine/token_times.h"
 #include "coordinator/kv_cache/page_tables.h"
 #include "coordinator/models/model.h"
 #include "coordinator/sampling/candidate_row.h"
@@ -93,6 +94,8 @@ class ModelRunner {
   // All logits of a sequence's last token, where candidates do not tell: computes the token again,
   // to the same bits. Counted.
   absl::StatusOr<std::vector<float>> FetchLogits(const BatchToken& last);
+  // Learns where the time of steps goes, until another is set; null: nobody asks.
+  void set_timer(TokenTimer* timer) { timer_ = timer; }
   int64_t in_flight() const { return static_cast<int64_t>(in_flight_.size()); }
   // More than one where steps follow each other through several devices or processes.
   int64_t max_in_flight() const {
@@ -184,6 +187,7 @@ class ModelRunner {
   int64_t reserved_replacements_ = 0;  // memory replaced until the reserve was done
   RunnerCounters counters_;
   RunnerMemory memory_;
+  TokenTimer* timer_ = nullptr;
 };
 
 }  // namespace weft

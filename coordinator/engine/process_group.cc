@@ -249,6 +249,8 @@ void ProcessGroup::NoteFailure(InFlight& flight, absl::Status status) {
 void ProcessGroup::Count(int32_t process, const StepOutput& output) {
   statistics_[process].compute_seconds += output.compute_seconds;
   statistics_[process].wait_seconds += output.wait_seconds;
+  statistics_[process].wire_seconds += output.wire_seconds;
+  statistics_[process].hand_off_seconds += output.hand_off_seconds;
 }
 
 bool ProcessGroup::Look(InFlight& flight, Running& running, Clock::TimePoint until) {
@@ -327,9 +329,11 @@ StepOutput ProcessGroup::Collect(InFlight& flight) {
     for (size_t i = 0; i < running.positions.size(); ++i) {
       output.outputs[running.positions[i]] = std::move(running.output.outputs[i]);
     }
-    if (running.output.compute_seconds <= output.compute_seconds) continue;
+    if (running.output.busy_seconds() <= output.busy_seconds()) continue;
     output.compute_seconds = running.output.compute_seconds;
     output.wait_seconds = running.output.wait_seconds;
+    output.wire_seconds = running.output.wire_seconds;
+    output.hand_off_seconds = running.output.hand_off_seconds;
   }
   return output;
 }

@@ -33,8 +33,10 @@ struct ProcessStatistics {
   int64_t steps = 0;
   int64_t messages = 0;  // that it sent to others
   int64_t message_bytes = 0;
-  double compute_seconds = 0;  // busiest streams
-  double wait_seconds = 0;     // of those, for other streams and processes
+  double compute_seconds = 0;   // busiest streams
+  double wait_seconds = 0;      // of those, for other streams and processes
+  double wire_seconds = 0;      // of those, on messages of collectives
+  double hand_off_seconds = 0;  // of those, on tensors to and from other processes
 };
 
 // One thread at a time calls it.

@@ -22,7 +22,8 @@ constexpr int kInstance = 1, kEdgeStep = 2, kInputs = 3, kTableUpdates = 4, kPag
               kDeadlineMs = 6;
 }
 namespace reply_field {
-constexpr int kCode = 1, kMessage = 2, kOutputs = 3, kComputeSeconds = 4, kWaitSeconds = 5;
+constexpr int kCode = 1, kMessage = 2, kOutputs = 3, kComputeSeconds = 4, kWaitSeconds = 5,
+              kWireSeconds = 6, kHandOffSeconds = 7;
 }
 
 // Inputs and outputs up to this size are copied between the message's own bytes; a part of its own
@@ -176,6 +177,8 @@ class ReplyDecoder {
     reply.status = absl::OkStatus();
     reply.output.compute_seconds = 0;
     reply.output.wait_seconds = 0;
+    reply.output.wire_seconds = 0;
+    reply.output.hand_off_seconds = 0;
   }
 
   absl::Status Take(const WireField& field) {
@@ -203,6 +206,10 @@ class ReplyDecoder {
         return TakeSeconds("compute_seconds", field, output.compute_seconds);
       case reply_field::kWaitSeconds:
         return TakeSeconds("wait_seconds", field, output.wait_seconds);
+      case reply_field::kWireSeconds:
+        return TakeSeconds("wire_seconds", field, output.wire_seconds);
+      case reply_field::kHandOffSeconds:
+        return TakeSeconds("hand_off_seconds", field, output.hand_off_seconds);
       default:
         return absl::OkStatus();  // of a newer version
     }
@@ -294,6 +301,10 @@ void StepMessage::Encode(const StepReply& reply) {
     writer.Double(reply_field::kComputeSeconds, output.compute_seconds);
   }
   if (output.wait_seconds != 0) writer.Double(reply_field::kWaitSeconds, output.wait_seconds);
+  if (output.wire_seconds != 0) writer.Double(reply_field::kWireSeconds, output.wire_seconds);
+  if (output.hand_off_seconds != 0) {
+    writer.Double(reply_field::kHandOffSeconds, output.hand_off_seconds);
+  }
   Finish();
 }
 

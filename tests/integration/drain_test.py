@@ -135,7 +135,7 @@ class WorkerMetrics(unittest.TestCase):
         self.assertEqual(get(probes + "/livez")[0], 200)
         self.assertEqual(metrics_text.documented("weft_worker_") - set(after) - {
             "weft_worker_cache_bytes", "weft_worker_cache_quota_bytes", "weft_worker_cache_hits_total",
-            "weft_worker_cache_misses_total"}, set())
+            "weft_worker_cache_misses_total", "weft_worker_collective_seconds"}, set())
         self.assertEqual(set(after) - metrics_text.documented("weft_worker_"), set())
         for name in ("weft_worker_sessions", "weft_worker_sessions_opened_total", "weft_worker_programs_total",
                      "weft_worker_steps_total", "weft_worker_compute_seconds_total", "weft_worker_buffer_bytes",
@@ -148,6 +148,16 @@ class WorkerMetrics(unittest.TestCase):
         self.assertGreaterEqual(metrics_text.total(last, "weft_worker_transport_bytes_total"),
                                 metrics_text.total(after, "weft_worker_transport_bytes_total"))
         self.assertEqual(worker.stop(), 0)
+
+    def test_collectives(self):
+        worker, probes = start()
+        with worker, Worker() as other:
+            server = Server("--workers", f"{worker.address},{other.address}", "--split-mode", "tensor")
+            server.complete("ROMEO:", 10)
+            metrics = metrics_text.parse(get(probes + "/metrics")[1])
+            self.assertGreater(metrics_text.total(metrics, "weft_worker_collective_seconds"), 0)
+            self.assertGreater(metrics_text.total(metrics, "weft_worker_wire_seconds_total"), 0)
+            self.assertEqual(server.stop(), 0)
 
     def test_cache(self):
         """Filled by the first load, found by the second."""

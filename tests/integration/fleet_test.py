@@ -265,6 +265,26 @@ class Counted(unittest.TestCase):
         self.assertEqual(workers[0]["messages_per_step"], 1, workers)  # the hand-off
         self.assertEqual(workers[1]["messages_per_step"], 0, workers)
 
+    def test_the_parts_of_a_token_add_up_to_the_wall_clock(self):
+        for placement in ((), ("--local-workers", "2"), ("--local-workers", "2", "--split-mode", "tensor")):
+            with self.subTest(placement):
+                result = weft("run", "-m", DEMO, "-p", "ROMEO:", "-n", "60", "--temp", "0", "-t", "2", "--ignore-eos", "--stats",
+                              "--json", *placement)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                report = json.loads(result.stdout)
+                token = report["token"]
+                self.assertEqual(token["tokens"], 60)
+                for times in (token, token["all"]):
+                    parts = times["parts_us"]
+                    self.assertAlmostEqual(sum(parts.values()) / times["wall_us"], 1, delta=0.02, msg=times)
+                    self.assertTrue(all(part >= 0 for part in parts.values()), parts)
+                    self.assertLess(parts["other"], 0.05 * times["wall_us"], times)
+                    self.assertGreater(parts["computing"], 0)
+                # The same time by another watch.
+                self.assertAlmostEqual(token["all"]["wall_us"] / (1e6 * report["decode_seconds"]), 1, delta=0.02)
+                if "tensor" in placement:
+                    self.assertGreater(token["parts_us"]["wire"], 0)
+
 
 class Listing(unittest.TestCase):
     def test_workers_command(self):

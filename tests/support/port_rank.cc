@@ -93,6 +93,7 @@ PreparedCollective& PortRank::Prepared(CollectiveAlgorithm algorithm, DType wire
   known->algorithm = algorithm;
   known->wire = known->collective.wire = wire;
   known->collective.communicator = &communicator_;
+  known->collective.use = UseOf(algorithm);
   known->collective.id = 1;
   known->collective.rank = options_.rank;
   known->collective.rounds = std::move(MakeSchedule(shape).ranks[options_.rank]);
@@ -105,8 +106,9 @@ absl::Status PortRank::AllReduce(int64_t step, CollectiveAlgorithm algorithm, DT
                                  absl::Span<float> values, Clock::TimePoint deadline) {
   step_.edge_step = step;
   step_.deadline = deadline;
-  return runner_->Run(step_, Prepared(algorithm, wire, static_cast<int64_t>(values.size())),
-                      values);
+  double waited = 0;
+  return runner_->Run(step_, Prepared(algorithm, wire, static_cast<int64_t>(values.size())), values,
+                      waited);
 }
 
 std::string PortRank::transport() {

@@ -171,6 +171,8 @@ StepReply SampleStepReply() {
   reply.output.outputs = {{1, 2, 3, 4}, {}, {255}};
   reply.output.compute_seconds = 0.25;
   reply.output.wait_seconds = 0.125;
+  reply.output.wire_seconds = 0.0625;
+  reply.output.hand_off_seconds = 0.03125;
   return reply;
 }
 

@@ -21,7 +21,7 @@ MAY_USE = {
     "common/collectives": ["common/base", "common/tensor", "common/graph", "common/device", "common/transport"],
     "common/gguf": ["common/base", "common/tensor"],
     "common/digest": ["common/base", "common/tensor", "common/gguf"],
-    "common/program": ["common/base", "common/tensor", "common/graph", "common/device", "common/collectives"],
+    "common/program": ["common/base", "common/metrics", "common/tensor", "common/graph", "common/device", "common/collectives"],
     "proto": [],
     "rpc_backend/protocol": ["proto", "common/base", "common/tensor", "common/graph", "common/device",
                              "common/program", "common/transport", "common/digest"],

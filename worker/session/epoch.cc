@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<Epoch>> Epoch::Open(absl::Span<Device* const> dev
   host.logger = &logger;
   host.edges = epoch->edges_.get();
   host.collectives = epoch->collectives_.get();
+  if (options.meter != nullptr) host.meter = &options.meter->collectives();
   host.on_finished = [raw = epoch.get()](int64_t step) { raw->Reply(step); };
   ASSIGN_OR_RETURN(epoch->host_, LocalProgramHost::Create(std::move(host)));
   ASSIGN_OR_RETURN(epoch->thread_, StartThread([raw = epoch.get()] { raw->Run(); }));

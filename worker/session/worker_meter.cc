@@ -35,6 +35,8 @@ void WorkerMeter::CountStep(bool ok, double seconds, const StepOutput& output) {
   ++counts_.steps;
   counts_.compute_seconds += output.compute_seconds;
   counts_.wait_seconds += output.wait_seconds;
+  counts_.wire_seconds += output.wire_seconds;
+  counts_.hand_off_seconds += output.hand_off_seconds;
   counts_.step_seconds.Add(seconds);
 }
 
@@ -74,6 +76,7 @@ void WorkerMeter::RemovePort(MessagePort& port) {
 WorkerCounts WorkerMeter::counts() const {
   MutexLock lock(mutex_);
   WorkerCounts counts = counts_;
+  counts.collectives = collectives_.counts();
   for (MessagePort* port : ports_) AddTraffic(*port, counts.traffic);
   return counts;
 }

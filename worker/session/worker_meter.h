@@ -9,6 +9,7 @@
 
 #include "common/base/mutex.h"
 #include "common/metrics/histogram.h"
+#include "common/program/collective_meter.h"
 #include "common/program/program_host.h"
 #include "common/transport/message_port.h"
 
@@ -27,13 +28,16 @@ struct WorkerCounts {
   int64_t programs = 0;  // installed
   int64_t steps = 0;     // that were computed
   int64_t steps_failed = 0;
-  double compute_seconds = 0;  // of the busiest device of each step
-  double wait_seconds = 0;     // of that device, for others
-  WorkHistogram step_seconds;  // from the arrival of a step to its reply
+  double compute_seconds = 0;   // of the busiest device of each step
+  double wait_seconds = 0;      // of that device, for others
+  double wire_seconds = 0;      // of that device, on messages of collectives
+  double hand_off_seconds = 0;  // of that device, on tensors to and from other processes
+  WorkHistogram step_seconds;   // from the arrival of a step to its reply
   std::array<int64_t, kWeightSources> weight_bytes = {};
   int64_t cache_hits = 0;                      // weights
   int64_t cache_misses = 0;                    // that came from elsewhere than from here
   std::map<std::string, KindTraffic> traffic;  // by transport
+  CollectiveCounts collectives;
 };
 
 // Any thread.
@@ -48,11 +52,15 @@ class WorkerMeter {
   void AddPort(MessagePort& port);
   void RemovePort(MessagePort& port);
 
+  // Of ranks of this process.
+  CollectiveMeter& collectives() { return collectives_; }
+
   WorkerCounts counts() const;
 
  private:
   static void AddTraffic(MessagePort& port, std::map<std::string, KindTraffic>& sums);
 
+  CollectiveMeter collectives_;
   mutable Mutex mutex_;
   WorkerCounts counts_ ABSL_GUARDED_BY(mutex_);  // traffic: of ports that are gone
   std::set<MessagePort*> ports_ ABSL_GUARDED_BY(mutex_);

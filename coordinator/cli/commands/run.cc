@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 #include "coordinator/cli/commands/commands.h"
@@ -68,9 +69,12 @@ nlohmann::ordered_json PlanJson(const RunnerCounters& counters) {
 
 // What processes had done when the prompt, the first token and the last came.
 struct RunCounters {
+  explicit RunCounters(const Clock& clock) : timer(clock) {}
+
   std::vector<ProcessCounters> prompt;
   std::vector<ProcessCounters> first;
   std::vector<ProcessCounters> last;
+  TokenTimer timer;
 };
 
 absl::Status Report(const RunFlags& flags, const GenerateResult& result, const std::string& text,
@@ -85,7 +89,13 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
                       result.prompt_tokens, result.prompt_seconds, prompt_rate, count,
                       result.decode_seconds, decode_rate, AbslView(StopReasonText(result.stop))));
   if (!flags.json) {
-    if (flags.stats) logger.Info(ProcessCountersText(processes.first, processes.last));
+    if (flags.stats) {
+      logger.Info(TokenTimesText(processes.timer.tokens()));
+      const std::string each = ProcessCountersText(processes.first, processes.last);
+      for (const absl::string_view line : absl::StrSplit(each, '\n', absl::SkipEmpty())) {
+        logger.Info(StdView(line));
+      }
+    }
     return absl::OkStatus();
   }
   nlohmann::ordered_json json = {{"text", text},
@@ -98,6 +108,7 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
                                  {"decode_tokens_per_s", decode_rate},
                                  {"plan", PlanJson(counters)}};
   if (flags.stats) {
+    json["token"] = TokenTimesJson(processes.timer.tokens());
     json["processes"] = ProcessCountersJson(processes.first, processes.last);
     json["prompt_processes"] = ProcessCountersJson(processes.prompt, processes.first);
   }
@@ -156,7 +167,8 @@ absl::Status Run(RunFlags& flags, CommandContext& context) {
   if (!flags.ignore_end) {
     callbacks.ends = [&](int32_t token) { return tokenizer->IsEndOfGeneration(token); };
   }
-  RunCounters processes;
+  RunCounters processes(context.clock);
+  if (flags.stats) callbacks.timer = &processes.timer;
   processes.prompt = ReadProcessCounters(session->group(), session->fleet());
   callbacks.emit = [&](int32_t token) {
     if (flags.stats && processes.first.empty()) {
@@ -204,8 +216,8 @@ void AddRunCommand(CLI::App& app, CommandContext& context) {
   command->add_flag("--json", flags->json, "print one JSON object instead of the text");
   command->add_flag(
       "--stats", flags->stats,
-      "messages, bytes and time per step of each worker while tokens come; with --json "
-      "also while the prompt is read");
+      "where the time of a token went, and messages, bytes and time per step of each process "
+      "while tokens come; with --json also while the prompt is read");
   command->callback(
       [flags, &context] { context.action = [flags, &context] { return Run(*flags, context); }; });
 }

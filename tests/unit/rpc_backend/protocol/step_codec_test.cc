@@ -76,6 +76,8 @@ TEST(StepCodec, Reply_IsWhatGeneratedCodeReadsAndWrites) {
   EXPECT_EQ(message.outputs(0), "\x01\x02\x03\x04");
   EXPECT_EQ(message.compute_seconds(), 0.25);
   EXPECT_EQ(message.wait_seconds(), 0.125);
+  EXPECT_EQ(message.wire_seconds(), 0.0625);
+  EXPECT_EQ(message.hand_off_seconds(), 0.03125);
   EXPECT_EQ(message.SerializeAsString(), bytes);
 
   const std::string failed = TextOf(Encoded(SampleFailedStepReply()));
@@ -83,7 +85,7 @@ TEST(StepCodec, Reply_IsWhatGeneratedCodeReadsAndWrites) {
   EXPECT_EQ(message.code(), 10u);
   EXPECT_EQ(message.message(), "the epoch moved");
   EXPECT_EQ(message.SerializeAsString(), failed);
-  EXPECT_EQ(proto::StepReply::descriptor()->field_count(), 5) << "a field without a codec";
+  EXPECT_EQ(proto::StepReply::descriptor()->field_count(), 7) << "a field without a codec";
 }
 
 TEST(StepCodec, Request_ComesBackWithInputsInsideTheMessage) {
@@ -149,6 +151,8 @@ TEST(StepCodec, LargeInputsAndOutputs_AreSentFromWhereTheyLie) {
   StepReply reply = SampleStepReply();
   reply.output.wait_seconds = 0;
   reply.output.compute_seconds = 0;
+  reply.output.wire_seconds = 0;
+  reply.output.hand_off_seconds = 0;
   reply.output.outputs = {std::vector<uint8_t>(2000, 1)};
   message.Encode(reply);
   ASSERT_EQ(message.parts().size(), 2u);

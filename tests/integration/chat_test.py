@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -59,6 +60,10 @@ class Terminal:
                 self.seen = len(self.output)
                 return text
             self.fill(deadline)
+
+    def echoes(self):
+        """Whether the terminal itself shows what is typed."""
+        return bool(termios.tcgetattr(self.terminal)[3] & termios.ECHO)
 
     def type(self, text):
         os.write(self.terminal, text.encode())
@@ -120,6 +125,7 @@ class OnATerminal(ChatCase):
         terminal = self.start("-n", "5", "--system", "Be brief.")
         if "without line editing" in terminal.output:
             self.skipTest("built without libedit")
+        self.assertFalse(terminal.echoes())
         self.assertIn("/reset", terminal.say("/help"))
         terminal.say("Helo" + LEFT + "l" + CTRL_E + "!")
         terminal.say("x\u00fc" + BACKSPACE + "y" + CTRL_A + "\u6f22")

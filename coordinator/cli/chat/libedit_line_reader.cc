@@ -63,6 +63,9 @@ class EditLineReader final : public LineReader {
     prompt_ = prompt;
     interrupted_ = false;
     interrupt_.Take();  // one that came as the answer ended
+    // The library writes the prompt first and stops the terminal's echo afterwards: who types as
+    // soon as the prompt is there would see it twice.
+    el_set(edit_, EL_PREP_TERM, 1);
     int count = 0;
     const char* text = el_gets(edit_, &count);
     if (interrupted_) {

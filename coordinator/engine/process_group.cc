@@ -51,6 +51,7 @@ absl::StatusOr<FleetProgram> ProcessGroup::Compile(const PlanContext& context,
                                                    const ExecutionPlan& plan) const {
   if (!members_[0].host.empty()) {
     std::vector<std::string> hosts;
+    hosts.reserve(members_.size());
     for (const GroupMember& member : members_) hosts.push_back(member.host);
     return CompileFleet(context, plan, hosts);
   }
@@ -199,7 +200,7 @@ absl::Status ProcessGroup::Launch(InstanceId id, const StepInput& input) {
   flight.step = input.step;
   flight.output_count = program.output_count;
   for (size_t i = 0; i < program.parts.size(); ++i) {
-    const absl::Status status = LaunchPart(program.parts[i], found->second.parts[i], input, flight);
+    absl::Status status = LaunchPart(program.parts[i], found->second.parts[i], input, flight);
     if (status.ok()) continue;
     TakeBack(flight);
     return status;

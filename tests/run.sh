@@ -88,7 +88,7 @@ closing_report() {
 # --- what the stages do ------------------------------------------------------------------------
 
 packages() {
-  deploy/install_packages.sh deploy/packages-build.txt deploy/packages-test.txt
+  deploy/install_packages.sh deploy/packages-build.txt deploy/packages-image.txt deploy/packages-test.txt
 }
 
 # Tools from PyPI for the nightly tests that compare with an evaluation in Python.

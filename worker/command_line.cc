@@ -1,10 +1,12 @@
 #include "worker/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
 #include "common/base/log.h"
 #include "rpc_backend/protocol/silence_protobuf.h"
 #include "worker/worker.h"
+#include "worker/worker_metrics.h"
 
 namespace weft {
 namespace {
@@ -61,6 +63,13 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
   app.add_flag("-v,--verbose", options.verbose, "say more");
 }
 
+// Returns an exit code.
+int PrintMetrics() {
+  const std::string table = WorkerMetricsTable();
+  const bool written = std::fwrite(table.data(), 1, table.size(), stdout) == table.size();
+  return written && std::fflush(stdout) == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int RunWorkerCommandLine(int argc, char** argv, const DeviceFactory& factory,
@@ -69,7 +78,9 @@ int RunWorkerCommandLine(int argc, char** argv, const DeviceFactory& factory,
   app.footer("Example: weft-worker --listen 127.0.0.1:7000 --threads 4 --cache ~/.cache/weft");
   app.set_version_flag("--version", "weft-worker " WEFT_VERSION);
   WorkerOptions options;
+  bool print_metrics = false;
   AddFlags(app, options);
+  app.add_flag("--print-metrics", print_metrics, "list the metrics that a worker can have");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -77,6 +88,7 @@ int RunWorkerCommandLine(int argc, char** argv, const DeviceFactory& factory,
     Logger("weft-worker", LogLevel::kInfo).Error(error.what());
     return 2;
   }
+  if (print_metrics) return PrintMetrics();
   const LogLevel level = options.verbose ? LogLevel::kDebug
                          : options.quiet ? LogLevel::kWarning
                                          : LogLevel::kInfo;

@@ -73,6 +73,26 @@ void AddTraffic(const WorkerCounts& counts, MetricList& list) {
   }
 }
 
+void AddDevice(const std::string& name, const DeviceMemory& memory, MetricList& list) {
+  constexpr char kName[] = "weft_worker_device_memory_bytes";
+  constexpr char kHelp[] = "Memory of a device, of the whole machine's use.";
+  list.Gauge(kName, kHelp, static_cast<double>(memory.total_bytes - memory.free_bytes),
+             {{"device", name}, {"state", "used"}});
+  list.Gauge(kName, kHelp, static_cast<double>(memory.free_bytes),
+             {{"device", name}, {"state", "free"}});
+}
+
+void AddCache(int64_t used_bytes, int64_t quota_bytes, const WorkerCounts& counts,
+              MetricList& list) {
+  list.Gauge("weft_worker_cache_bytes", "Bytes in --cache.", static_cast<double>(used_bytes));
+  list.Gauge("weft_worker_cache_quota_bytes", "Most bytes in --cache.",
+             static_cast<double>(quota_bytes));
+  list.Counter("weft_worker_cache_hits_total", "Weights that were found in --cache.",
+               static_cast<double>(counts.cache_hits));
+  list.Counter("weft_worker_cache_misses_total", "Weights that were neither there nor in a file.",
+               static_cast<double>(counts.cache_misses));
+}
+
 }  // namespace
 
 std::string WorkerMetricsText(const WorkerState& state, const WorkerCounts& counts,
@@ -81,26 +101,23 @@ std::string WorkerMetricsText(const WorkerState& state, const WorkerCounts& coun
   AddState(state, list);
   AddCounts(counts, list);
   AddTraffic(counts, list);
-  for (const Device* device : devices) {
-    const DeviceMemory memory = device->memory();
-    constexpr char kName[] = "weft_worker_device_memory_bytes";
-    constexpr char kHelp[] = "Memory of a device, of the whole machine's use.";
-    list.Gauge(kName, kHelp, static_cast<double>(memory.total_bytes - memory.free_bytes),
-               {{"device", device->name()}, {"state", "used"}});
-    list.Gauge(kName, kHelp, static_cast<double>(memory.free_bytes),
-               {{"device", device->name()}, {"state", "free"}});
-  }
-  if (cache != nullptr) {
-    list.Gauge("weft_worker_cache_bytes", "Bytes in --cache.",
-               static_cast<double>(cache->used_bytes()));
-    list.Gauge("weft_worker_cache_quota_bytes", "Most bytes in --cache.",
-               static_cast<double>(cache->quota_bytes()));
-    list.Counter("weft_worker_cache_hits_total", "Weights that were found in --cache.",
-                 static_cast<double>(counts.cache_hits));
-    list.Counter("weft_worker_cache_misses_total", "Weights that were neither there nor in a file.",
-                 static_cast<double>(counts.cache_misses));
-  }
+  for (const Device* device : devices) AddDevice(device->name(), device->memory(), list);
+  if (cache != nullptr) AddCache(cache->used_bytes(), cache->quota_bytes(), counts, list);
   return list.Text();
+}
+
+std::string WorkerMetricsTable() {
+  // One of everything that is shown only where there is some.
+  WorkerCounts counts;
+  counts.traffic[""] = {};
+  counts.collectives.seconds[0][0].count = 1;
+  MetricList list;
+  AddState({}, list);
+  AddCounts(counts, list);
+  AddTraffic(counts, list);
+  AddDevice("", {}, list);
+  AddCache(0, 0, counts, list);
+  return list.Table();
 }
 
 }  // namespace weft

@@ -25,4 +25,7 @@ struct WorkerState {
 std::string WorkerMetricsText(const WorkerState& state, const WorkerCounts& counts,
                               absl::Span<Device* const> devices, const WeightCache* cache);
 
+// Every metric that a worker can have, whatever its flags: MetricList::Table().
+std::string WorkerMetricsTable();
+
 }  // namespace weft

@@ -63,4 +63,15 @@ std::string MetricList::Text() const {
   return prometheus::TextSerializer().Serialize(families_->all);
 }
 
+std::string MetricList::Table() const {
+  std::string table;
+  for (const MetricFamily& family : families_->all) {
+    const char* type = family.type == MetricType::Counter     ? " counter "
+                       : family.type == MetricType::Histogram ? " histogram "
+                                                              : " gauge ";
+    table.append(family.name).append(type).append(family.help).append("\n");
+  }
+  return table;
+}
+
 }  // namespace weft

@@ -29,6 +29,10 @@ class MetricList {
 
   std::string Text() const;
 
+  // What there is instead of what it is now: a line `NAME TYPE HELP` for each name, with the types
+  // counter, gauge and histogram. Ends in a line end.
+  std::string Table() const;
+
  private:
   struct Families;
   std::unique_ptr<Families> families_;

@@ -101,11 +101,8 @@ void AddProcesses(const ServingState& state, MetricList& list) {
   }
 }
 
-}  // namespace
-
-std::string MetricsText(const ServingState& state, const Health& health,
-                        const RequestCounters& requests) {
-  MetricList list;
+void AddAll(const ServingState& state, const Health& health, const RequestCounters& requests,
+            MetricList& list) {
   list.Gauge("weft_ready", "1 if requests are served.", health.ready ? 1 : 0);
   list.Gauge("weft_progressing", "1 unless work waits and no step ends.",
              health.progressing ? 1 : 0);
@@ -131,7 +128,27 @@ std::string MetricsText(const ServingState& state, const Health& health,
   list.Gauge("weft_http_connections", "Open connections.",
              static_cast<double>(requests.connections()));
   AddRequests(requests, list);
+}
+
+}  // namespace
+
+std::string MetricsText(const ServingState& state, const Health& health,
+                        const RequestCounters& requests) {
+  MetricList list;
+  AddAll(state, health, requests, list);
   return list.Text();
+}
+
+std::string MetricsTable() {
+  // One of everything that is shown only where there is some.
+  ServingState state;
+  state.processes.emplace_back();
+  state.transports.emplace_back();
+  RequestCounters requests;
+  requests.Count("", 200);
+  MetricList list;
+  AddAll(state, {}, requests, list);
+  return list.Table();
 }
 
 HttpReply MetricsReply(const std::string& text) {

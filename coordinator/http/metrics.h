@@ -14,6 +14,9 @@ namespace weft {
 std::string MetricsText(const ServingState& state, const Health& health,
                         const RequestCounters& requests);
 
+// Every metric that a server can have, whatever its flags: MetricList::Table().
+std::string MetricsTable();
+
 HttpReply MetricsReply(const std::string& text);
 
 }  // namespace weft

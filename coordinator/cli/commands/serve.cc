@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 #include "common/gguf/gguf_file.h"
@@ -20,6 +21,7 @@
 #include "coordinator/http/api_keys.h"
 #include "coordinator/http/grammar_constraints.h"
 #include "coordinator/http/http_server.h"
+#include "coordinator/http/metrics.h"
 #include "coordinator/http/template_format.h"
 #include "coordinator/serving/inference_loop.h"
 
@@ -181,6 +183,10 @@ void AddServeCommand(CLI::App& app, CommandContext& context) {
       ->add_option("--drain-seconds", flags->drain_seconds,
                    "how long requests may go on after SIGTERM")
       ->capture_default_str();
+  // A version flag is obeyed before the parser asks for a model; it adds the last line's end.
+  command->set_version_flag(
+      "--print-metrics", [] { return std::string(absl::StripSuffix(MetricsTable(), "\n")); },
+      "list the metrics that the server can have");
   command->callback(
       [flags, &context] { context.action = [flags, &context] { return Serve(*flags, context); }; });
 }

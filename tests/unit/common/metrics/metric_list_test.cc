@@ -28,6 +28,18 @@ TEST(MetricListTest, MetricsOfOneNameShareTheirHead) {
   EXPECT_THAT(text, HasSubstr("# TYPE weft_steps_total counter\nweft_steps_total 7\n"));
 }
 
+TEST(MetricListTest, TheTableNamesEachOnce) {
+  const SizeHistogram histogram;
+  MetricList list;
+  list.Gauge("weft_pages", "Pages of it.", 3, {{"state", "used"}});
+  list.Gauge("weft_pages", "Pages of it.", 5, {{"state", "free"}});
+  list.Counter("weft_steps_total", "Steps.", 7);
+  list.Histogram("weft_batch", "Batch.", histogram.view());
+  EXPECT_EQ(list.Table(),
+            "weft_pages gauge Pages of it.\nweft_steps_total counter Steps.\n"
+            "weft_batch histogram Batch.\n");
+}
+
 TEST(MetricListTest, LabelsAreEscaped) {
   MetricList list;
   list.Gauge("weft_x", "X.", 1, {{"name", "a\"b\\c\nd"}});

@@ -97,6 +97,14 @@ python_tools() {
   .venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
 }
 
+# Schemas for the tests of deploy/. Only the nightly run fails without them; else those tests skip themselves.
+deploy_tools() {
+  [[ -x .venv/bin/python ]] || /usr/bin/python3 -m venv .venv
+  .venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 -r tests/requirements-deploy.txt && return
+  [[ $mode != nightly ]] || return 1
+  echo "warning: no kubernetes-validate from PyPI; the schemas of deploy/kubernetes are not checked" >&2
+}
+
 source_files() {
   git ls-files -- '*.cc' '*.h' '*.inc'
 }
@@ -193,6 +201,7 @@ if [[ $mode == fuzz ]]; then
 fi
 
 [[ $mode != nightly ]] || stage "python tools" python_tools
+stage "deploy tools" deploy_tools
 stage "format" check_format
 stage "release build" build release
 stage "release tests" test_release

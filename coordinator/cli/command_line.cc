@@ -58,6 +58,7 @@ int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger
   AddSynthCommand(app, context);
   AddWorkersCommand(app, context);
   AddDigestCommand(app, context);
+  AddCertsCommand(app, context);
   try {
     app.parse(NormalizeArguments(argc, argv));
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,41 @@
+// A folder with what one process needs for TLS, under the names that Kubernetes gives the keys of a
+// TLS secret: ca.crt (whom to trust), tls.crt (who this is, with intermediate certificates),
+// tls.key.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/tls/certificate.h"
+
+namespace weft {
+
+inline constexpr char kAuthorityFile[] = "ca.crt";
+inline constexpr char kCertificateFile[] = "tls.crt";
+inline constexpr char kKeyFile[] = "tls.key";
+
+struct TlsFolder {
+  std::string path;
+  std::string authorities;  // PEM
+  std::string certificate;  // PEM
+  std::string key;          // PEM
+  CertificateFacts facts;   // of the certificate
+
+  std::string File(const char* name) const { return path + "/" + name; }
+};
+
+// Reads and checks it as CheckTlsFolder does. Errors name the file.
+absl::StatusOr<TlsFolder> LoadTlsFolder(const std::string& path, TlsRole role, int64_t now);
+
+// The key belongs to the certificate, the certificate comes from one of the authorities, is of that
+// role and valid at `now` (seconds of Unix time). Errors: FAILED_PRECONDITION naming the file and
+// what to do.
+absl::Status CheckTlsFolder(const TlsFolder& folder, TlsRole role, int64_t now);
+
+// Whether a certificate (PEM, with intermediates behind it) comes from `authorities`, whatever its
+// dates. Errors: FAILED_PRECONDITION with the reason; INVALID_ARGUMENT.
+absl::Status CheckIssuer(const std::string& certificate, const std::string& authorities);
+
+}  // namespace weft

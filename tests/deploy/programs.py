@@ -19,14 +19,12 @@ PENDING_FLAGS = {
     "weft": {"--tls", "--insecure", "--workers-dns"},
     "weft-worker": {"--tls", "--metrics-token-file"},
 }
-# The same for metrics, as a regular expression.
-PENDING_METRICS = r"weft(_worker)?_certificate_expiry_timestamp_seconds"
 
 
-def missing(case, what):
-    """Skips the test that calls it since `what` is not on this machine; in the nightly run that is a failure. `case` is
-    how tests/tidy/check_skips.py calls it."""
-    if STRICT:
+def missing(case, what, strict=STRICT):
+    """Skips the test that calls it since `what` is not on this machine; in the nightly run that is a failure, except for what
+    Debian and PyPI do not give every machine. `case` is how tests/tidy/check_skips.py calls it."""
+    if strict:
         raise AssertionError(f"{what}: needed in the nightly run")
     print(f"[  SKIPPED ] {case}", file=sys.stderr)
     raise unittest.SkipTest(what)

@@ -20,6 +20,9 @@ PENDING_FLAGS = {
     "weft-worker": {"--tls", "--metrics-token-file"},
 }
 
+# Commands whose flags are those of a command inside them.
+COMMANDS = {"certs": ["certs", "worker"]}
+
 
 def missing(case, what, strict=STRICT):
     """Skips the test that calls it since `what` is not on this machine; in the nightly run that is a failure, except for what
@@ -43,7 +46,7 @@ def says(program, *arguments):
 @functools.cache
 def flags(program, command=None):
     """{flag: whether it takes a value} of `weft COMMAND` or weft-worker, by its help; pending ones are left out."""
-    text = says(program, *([command] if command else []), "--help")
+    text = says(program, *(COMMANDS.get(command, [command]) if command else []), "--help")
     found = {}
     for line in text.splitlines():
         head = re.match(r"  (-[-\w,]+)(?:[ =](\S+))?", line)
@@ -72,9 +75,9 @@ def metrics():
     return {row[0]: row[1] for row in rows}
 
 
-def check_arguments(words):
+def check_arguments(words, positionals=False):
     """Reasons why a command line of weft or weft-worker (its program first) would not be taken: unknown flags, values that are
-    missing. Pending flags pass."""
+    missing, words that are no flags unless they may be. Pending flags pass."""
     program, rest = pathlib.PurePath(words[0]).name, list(words[1:])
     command = None
     if program == "weft":
@@ -86,6 +89,8 @@ def check_arguments(words):
     while rest:
         name, equals, _ = rest.pop(0).partition("=")
         if not name.startswith("-"):
+            if positionals:
+                continue
             wrong.append(f"{program} {command or ''}: '{name}' is no flag")
         elif name not in known and name not in pending:
             wrong.append(f"{program} {command or ''}: there is no flag {name}")

@@ -9,6 +9,7 @@ usage: tests/run.sh [--quick | --nightly | --fuzz SECONDS]
 
 Installs the Debian packages that the tests need (as root, only those missing) and runs, in stages,
 stopping at the first that fails:
+  deploy tools    kubernetes-validate from PyPI; without it tests of deploy/kubernetes skip themselves
   format          clang-format-16 on every source file
   release         the release build and every test not labelled `nightly`
   asan            tests labelled `asan` under the address and undefined-behaviour sanitizers, and

@@ -62,9 +62,12 @@ stage_libraries() {
   mapfile -t opened < <(opened_by_ucx)
   while read -r file; do
     [[ $onto_base == false || ! ${file##*/} =~ $BASE_LIBRARIES ]] || continue
-    place "$file"
     # Programs name their loader by its whole path.
-    [[ ${file##*/} != ld-linux* ]] || install -D -m 0755 "$(readlink -f "$file")" "$root$file"
+    if [[ ${file##*/} == ld-linux* ]]; then
+      install -D -m 0755 "$(readlink -f "$file")" "$root$file"
+    else
+      place "$file"
+    fi
   done < <(libraries_of "${programs[@]/#/$bin/}" "${opened[@]}" && printf '%s\n' "${opened[@]}")
   # Which driver belongs to which card.
   [[ ! -d /etc/libibverbs.d ]] || cp -a /etc/libibverbs.d "$root/etc/"

@@ -59,7 +59,7 @@ def render(overlay, *variants):
         "resources": [f"../overlays/{overlay}"], "components": [f"../variants/{name}" for name in variants]}), encoding="utf-8")
     done = run(kubectl(), "kustomize", test)
     assert done.returncode == 0, f"{overlay} {variants}: {done.stderr}"
-    return list(yaml.safe_load_all(done.stdout))
+    return list(yaml.load_all(done.stdout, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
 def cases():

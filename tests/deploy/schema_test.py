@@ -64,22 +64,28 @@ def custom_validator(kind):
     return jsonschema.Draft202012Validator(schema)
 
 
-def wrong(document, version):
-    """The first reason why a document is not what its kind wants; None if it is."""
+def errors(document, version):
+    """Why a document is not what its kind wants, one after the other."""
     if document["kind"] in CUSTOM:
-        errors = list(custom_validator(document["kind"]).iter_errors(document))
+        yield from custom_validator(document["kind"]).iter_errors(document)
         if document["kind"] == "LeaderWorkerSet":
             group = document.get("spec", {}).get("leaderWorkerTemplate", {})
             for part in (group.get("leaderTemplate"), group.get("workerTemplate")):
-                errors += kubernetes_validator("podtemplatespec-v1", version).iter_errors(part)
+                yield from kubernetes_validator("podtemplatespec-v1", version).iter_errors(part)
+        return
+    group, _, last = document.get("apiVersion", "").rpartition("/")
+    parts = [document["kind"].lower(), group.split(".")[0], last]
+    validator = kubernetes_validator("-".join(part for part in parts if part), version)
+    if validator is None:
+        yield jsonschema.ValidationError(f"Kubernetes {version} has no {document['kind']} of '{document.get('apiVersion')}'")
     else:
-        group, _, last = document.get("apiVersion", "").rpartition("/")
-        parts = [document["kind"].lower(), group.split(".")[0], last]
-        validator = kubernetes_validator("-".join(part for part in parts if part), version)
-        if validator is None:
-            return f"Kubernetes {version} has no {document['kind']} of '{document.get('apiVersion')}'"
-        errors = list(validator.iter_errors(document))
-    return f"{list(errors[0].absolute_path)}: {errors[0].message}" if errors else None
+        yield from validator.iter_errors(document)
+
+
+def wrong(document, version):
+    """The first of these reasons; None if there is none."""
+    first = next(errors(document, version), None)
+    return first and f"{list(first.absolute_path)}: {first.message}"
 
 
 def mappings(value, path=()):
@@ -111,14 +117,17 @@ class Schemas(unittest.TestCase):
         manifests.require_kubectl()
 
     def test_every_document_is_valid(self):
-        count = 0
+        seen = set()
         for overlay, variants in manifests.cases():
             for document in manifests.render(overlay, *variants):
+                text = json.dumps(document)
+                if text in seen:
+                    continue
+                seen.add(text)
                 for version in versions():
                     with self.subTest(overlay=overlay, variants=variants, document=manifests.name_of(document), version=version):
                         self.assertIsNone(wrong(document, version))
-                        count += 1
-        self.assertGreater(count, 500)
+        self.assertGreater(len(seen), 50)
 
     def test_every_custom_kind_is_rendered(self):
         kinds = {document["kind"] for overlay, variants in manifests.cases() for document in manifests.render(overlay, *variants)}

@@ -136,7 +136,7 @@ absl::Status Worker::OpenTransports(const WorkerOptions& options, const ListenAd
       logger_.Warning(StdView(absl::StrCat("data travels over gRPC: ", made.status().message())));
     }
   }
-  grpc_ = std::make_unique<GrpcTransport>("");
+  grpc_ = std::make_unique<GrpcTransport>("", &logger_);
   parts_.transports.push_back(grpc_.get());
   return absl::OkStatus();
 }

@@ -17,12 +17,9 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/transport/message.h"
+#include "common/transport/peer_proof.h"
 
 namespace weft {
-
-// A secret that the control plane gives to both sides of one connection; the first message carries
-// it.
-using PeerToken = std::array<uint8_t, 16>;
 
 // Another process of the session.
 struct PortPeer {
@@ -62,8 +59,9 @@ class MessagePort {
   // Errors: INVALID_ARGUMENT for a bad number; ALREADY_EXISTS where the number is taken.
   virtual absl::Status Expect(const PortPeer& peer) = 0;
 
-  // Connects to the port of `peer`, which expects this one; returns once that side confirmed. That
-  // takes a thread in Receive, AwaitPeers or Progress there.
+  // Connects to the port of `peer`, which expects this one; returns once both sides have proved
+  // that they know the session's key (peer_proof.h). That takes a thread in Receive, AwaitPeers or
+  // Progress there.
   // Errors: as Expect; UNAVAILABLE where nobody listens or the connection was refused;
   // DEADLINE_EXCEEDED. After an error the number is free again.
   virtual absl::Status Connect(const PortPeer& peer, std::string_view address,

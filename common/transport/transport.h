@@ -9,7 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/log.h"
 #include "common/transport/message_port.h"
+#include "common/transport/peer_proof.h"
 
 namespace weft {
 
@@ -37,7 +39,10 @@ struct PortOptions {
   uint64_t session = 0;
   uint32_t epoch = 0;
   int32_t own_number = 0;  // >= 0
+  SessionKey key = {};     // equal in all ports of the session
   PortLimits limits;
+  Logger* logger =
+      nullptr;  // hears of connections that are refused; outlives the port; may be null
 };
 
 // Any thread may call. Ports may outlive their transport.

@@ -1,7 +1,5 @@
 #include "rpc_backend/client/fleet_link.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -31,14 +29,6 @@ constexpr std::string_view kConnectVerb = "ConnectPeers";
 bool Offers(const RemoteWorker& worker, const std::string& transport) {
   const std::vector<std::string>& all = worker.info().transports;
   return std::find(all.begin(), all.end(), transport) != all.end();
-}
-
-absl::StatusOr<PeerToken> NewToken() {
-  PeerToken token;
-  if (getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size())) {
-    return absl::InternalError("no random bytes from the system");
-  }
-  return token;
 }
 
 }  // namespace
@@ -90,6 +80,7 @@ class FleetLink::Impl {
                                               std::chrono::milliseconds timeout);
 
   const FleetLinkOptions options_;
+  SessionKey key_;  // of the epoch: what its processes prove to each other to know
   const SystemClock clock_;
   GrpcTransport own_transport_;
   std::vector<int64_t> listeners_;
@@ -177,16 +168,19 @@ absl::Status FleetLink::Impl::OpenOver(Transport& transport) {
     epoch_ = std::max(epoch_, const_cast<RemoteWorker*>(worker)->connection().last_epoch() + 1);
   }
   for (RemoteWorker* worker : workers_) worker->connection().UseEpoch(epoch_);
+  ASSIGN_OR_RETURN(key_, SessionKey::New());
   ASSIGN_OR_RETURN(const TokenMap tokens, MakeTokens());
   std::vector<std::string> addresses(workers_.size());
   RETURN_IF_ERROR(RunParallel(workers_.size(), [&](size_t i) -> absl::Status {
     ASSIGN_OR_RETURN(addresses[i], OpenEpoch(static_cast<int32_t>(i), tokens));
     return absl::OkStatus();
   }));
-  // The tokens tell sessions apart, of which each worker has its own number.
+  // The key tells sessions apart, of which each worker has its own number.
   PortOptions port;
   port.epoch = epoch_;
   port.own_number = count();
+  port.key = key_;
+  port.logger = options_.logger;
   port.limits = options_.limits;
   ASSIGN_OR_RETURN(std::unique_ptr<MessagePort> opened, transport.NewPort(port));
   opened->StopListening();  // this process connects to all others
@@ -204,7 +198,7 @@ absl::Status FleetLink::Impl::OpenOver(Transport& transport) {
 absl::StatusOr<FleetLink::Impl::TokenMap> FleetLink::Impl::MakeTokens() const {
   TokenMap tokens;
   for (const FleetPair& pair : pairs_) {
-    ASSIGN_OR_RETURN(tokens[std::pair(pair.a, pair.b)], NewToken());
+    ASSIGN_OR_RETURN(tokens[std::pair(pair.a, pair.b)], NewPeerToken());
   }
   return tokens;
 }
@@ -229,6 +223,7 @@ absl::StatusOr<std::string> FleetLink::Impl::OpenEpoch(int32_t worker, const Tok
   request.set_own_number(worker);
   request.set_coordinator_number(count());
   request.set_transport(transport_);
+  request.set_session_key(std::string(key_.bytes()));
   for (int32_t other = worker + 1; other <= count(); ++other) {
     FillPeer(other, tokens.at({worker, other}), *request.add_expected());
   }

@@ -16,7 +16,7 @@ namespace weft {
 inline constexpr int32_t kDefaultWorkerPort = 7000;
 
 // The major version must be equal on both sides; a minor difference works: what both know is used.
-inline constexpr uint32_t kProtocolMajor = 1;
+inline constexpr uint32_t kProtocolMajor = 2;
 inline constexpr uint32_t kProtocolMinor = 0;
 
 // What either side says first. Nothing in it is trusted.

@@ -45,6 +45,28 @@ TEST_P(MessagePortSuite, Connect_WrongToken_RefusedAndRightOneStillWelcome) {
   EXPECT_OK(b->failure());
 }
 
+TEST_P(MessagePortSuite, Connect_OtherSessionKey_RefusedAndRightOneStillWelcome) {
+  PortOptions with_key = Options(1);
+  ASSERT_OK_AND_ASSIGN(with_key.key, SessionKey::New());
+  const auto b = NewPort(with_key);
+  ASSERT_OK(b->Expect(Peer(0)));
+  const ScopedDriver driver(*b);
+  PortOptions other = Options(0);
+  for (int i = 0; i < 2; ++i) {
+    const auto stranger = NewPort(other);
+    EXPECT_THAT(stranger->Connect(Peer(1), b->address(), Late()),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("peer 1 (w1)")));
+    EXPECT_OK(stranger->failure());
+    ASSERT_OK_AND_ASSIGN(other.key, SessionKey::New());
+  }
+  EXPECT_FALSE(b->AwaitPeers(Soon()).ok());
+  other.key = with_key.key;
+  const auto a = NewPort(other);
+  EXPECT_OK(a->Connect(Peer(1), b->address(), Late()));
+  EXPECT_OK(b->AwaitPeers(Late()));
+  EXPECT_OK(b->failure());
+}
+
 TEST_P(MessagePortSuite, Connect_NotExpected_Refused) {
   const auto b = NewPort(Options(1));
   ASSERT_OK(b->Expect(Peer(0)));

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "common/base/check.h"
+#include "rpc_backend/protocol/version.h"
 
 namespace weft {
 namespace {
@@ -14,7 +15,9 @@ Sha256Digest DigestOf(uint8_t first) {
   return digest;
 }
 
-ProtocolHello SampleProtocol() { return {1, 7, "0.1.2", DigestOf(3), {"first", "second"}}; }
+ProtocolHello SampleProtocol() {
+  return {kProtocolMajor, 7, "0.1.2", DigestOf(3), {"first", "second"}};
+}
 
 RopeAttributes SampleRope() {
   RopeAttributes rope;

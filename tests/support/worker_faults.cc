@@ -39,8 +39,8 @@ bool IsOfKind(const proto::DataMessage& message) {
   const bool begins = message.action() == proto::DATA_MESSAGE && !message.payload().empty();
   const bool announced = message.action() == proto::DATA_ANNOUNCE;
   const bool cancel = planted_fault()->kind == static_cast<uint32_t>(MessageKind::kCancel);
-  return message.token().empty() && message.kind() == planted_fault()->kind &&
-         (begins || announced || cancel);
+  return message.nonce().empty() && message.proof().empty() &&
+         message.kind() == planted_fault()->kind && (begins || announced || cancel);
 }
 
 std::optional<proto::DataMessage> Parse(const grpc::ByteBuffer& bytes) {

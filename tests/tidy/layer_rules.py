@@ -80,7 +80,7 @@ EXTERNAL_HEADERS = {
     "vulkan/": ["worker"],
     "httplib.h": ["common/http", "tests"],
     "prometheus/": ["common/metrics", "tests"],
-    "openssl/": ["common/digest", "common/tls", "coordinator/cli/certs", "tests"],
+    "openssl/": ["common/digest", "common/tls", "common/transport", "coordinator/cli/certs", "tests"],
     "pcre2.h": ["common/regex"],
     "utf8proc.h": ["coordinator/chat/jinja"],
     "nlohmann/": ["coordinator", "tests"],

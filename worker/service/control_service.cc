@@ -43,6 +43,7 @@ grpc::Status ControlService::OpenEpoch(grpc::ServerContext*, const proto::OpenEp
     options.epoch = request->epoch();
     options.own_number = request->own_number();
     options.coordinator_number = request->coordinator_number();
+    ASSIGN_OR_RETURN(options.key, SessionKey::FromBytes(request->session_key()));
     for (const proto::Peer& peer : request->expected()) options.expected.push_back(PeerOf(peer));
     ASSIGN_OR_RETURN(const std::string address,
                      session->OpenEpoch(request->transport(), std::move(options)));

@@ -25,10 +25,12 @@ absl::StatusOr<std::unique_ptr<Epoch>> Epoch::Open(absl::Span<Device* const> dev
                                                    Transport& transport,
                                                    const EpochOptions& options, Logger& logger) {
   std::unique_ptr<Epoch> epoch(new Epoch(options, logger));
-  // Each worker numbers its sessions by itself: the tokens of peers tell them apart.
+  // Each worker numbers its sessions by itself: the key tells them apart.
   PortOptions port;
   port.epoch = options.epoch;
   port.own_number = options.own_number;
+  port.key = options.key;
+  port.logger = &logger;
   ASSIGN_OR_RETURN(epoch->port_, transport.NewPort(port));
   if (options.meter != nullptr) options.meter->AddPort(*epoch->port_);
   for (const PortPeer& peer : options.expected) RETURN_IF_ERROR(epoch->port_->Expect(peer));

@@ -35,6 +35,7 @@ struct EpochOptions {
   uint32_t epoch = 0;
   int32_t own_number = 0;
   int32_t coordinator_number = 0;
+  SessionKey key = {};
   std::vector<PortPeer> expected;  // peers that will connect
   // Why no step may be computed: weights that turned out to be damaged. May be empty.
   std::function<absl::Status()> weights_status;

@@ -39,8 +39,10 @@ absl::Status LoopbackNetwork::Core::Connect(Port& port, const PortPeer& peer,
   }
   const int32_t self = port.options.own_number;
   const PortPeer* expected = other->inbox.FindPeer(self);
+  // Both are in this process: nobody has to prove what can be compared.
   if (expected == nullptr || expected->token != peer.token || other->links.contains(self) ||
-      other->options.own_number != peer.number || other->options.session != port.options.session) {
+      other->options.own_number != peer.number || other->options.session != port.options.session ||
+      !other->options.key.Equals(port.options.key)) {
     return absl::UnavailableError(
         absl::StrCat(port.inbox.PeerText(peer.number), " refused the connection"));
   }

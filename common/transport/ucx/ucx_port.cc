@@ -67,6 +67,7 @@ absl::Status UcxPort::Start(const Setup& setup) {
     workers_.push_back(remote_.get());
   }
   address_ = PortAddressText(address);
+  address_digest_ = DigestOfAddress(address_);
   return absl::OkStatus();
 }
 
@@ -330,7 +331,6 @@ std::vector<PeerTraffic> UcxPort::traffic() {
 
 void UcxPort::OnMessage(UcxConnection& connection, absl::Span<const uint8_t> encoded,
                         Payload payload) {
-  if (connection.peer < 0) return;
   const std::optional<MessageHeader> header = DecodeDataHeader(encoded);
   if (!header.has_value()) {
     inbox_.Abort(absl::InvalidArgumentError(
@@ -342,7 +342,6 @@ void UcxPort::OnMessage(UcxConnection& connection, absl::Span<const uint8_t> enc
 
 std::optional<int64_t> UcxPort::OnOffer(UcxConnection& connection,
                                         absl::Span<const uint8_t> encoded, int64_t bytes) {
-  if (connection.peer < 0) return std::nullopt;
   const std::optional<MessageHeader> header = DecodeDataHeader(encoded);
   if (!header.has_value()) {
     inbox_.Abort(absl::InvalidArgumentError(

@@ -20,6 +20,7 @@
 #include "absl/functional/function_ref.h"
 #include "common/base/mutex.h"
 #include "common/transport/inbox.h"
+#include "common/transport/strangers.h"
 #include "common/transport/ucx/ucx_worker.h"
 
 namespace weft {
@@ -60,7 +61,7 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
   // The connection of a peer.
   struct Link {
     UcxConnection* connection = nullptr;  // null once it is closed
-    bool answered = false;                // both sides agreed
+    bool answered = false;                // both sides have proved themselves
     absl::Status failed;                  // why there will be no answer
   };
 
@@ -68,7 +69,8 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
       : options_(options),
         host_identity_(std::move(host_identity)),
         pool_(options.limits.pooled_bytes),
-        inbox_(options) {}
+        inbox_(options),
+        refusals_(options.logger, clock_) {}
   absl::Status Start(const Setup& setup);
   // The worker and the socket address by which `address` can be reached.
   struct Route {
@@ -76,7 +78,7 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
     SocketAddress address;
   };
   absl::StatusOr<Route> ChooseRoute(const PortAddress& address) const;
-  absl::Status StartConnect(const PortPeer& peer, const Route& route)
+  absl::Status StartConnect(const PortPeer& peer, const Route& route, std::string_view address)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Waits until `done`, which is asked with the mutex held. False if the deadline came first.
@@ -105,14 +107,32 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
   void WakeDriver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Also those whose turn was taken from them in their sleep.
   void WakeSleepers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Admits(const Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The other side, which connected, has heard the welcome.
-  void Confirmed(UcxConnection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The peer that says hello, if it is one that may connect now; else null.
+  const PortPeer* Admit(const Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Challenge> MakeChallenge(const Hello& hello, const PortPeer& peer,
+                                          UcxConnection& connection)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnChallenge(UcxConnection& connection, absl::Span<const uint8_t> bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes a challenge of the side that this one connected to; answers it.
+  absl::Status AnswerChallenge(UcxConnection& connection, absl::Span<const uint8_t> bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnProof(UcxConnection& connection, absl::Span<const uint8_t> bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnRefusal(UcxConnection& connection, absl::Span<const uint8_t> bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells an accepted connection why it will end soon.
+  void Refuse(UcxConnection& connection, Refusal why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The link of a connection that this side began and the other has not proved yet; else null.
+  Link* FindPending(const UcxConnection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Called by the workers, so with the mutex held.
   void OnHello(UcxConnection& connection, absl::Span<const uint8_t> bytes) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void OnAnswer(UcxConnection& connection, absl::Span<const uint8_t> bytes) override
+  void OnControl(UcxConnection& connection, unsigned id, absl::Span<const uint8_t> bytes) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnIntrusion(UcxConnection& connection) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnDrop(UcxConnection& connection, Refusal why) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnMessage(UcxConnection& connection, absl::Span<const uint8_t> encoded,
                  Payload payload) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -129,11 +149,13 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
   const std::string host_identity_;
   const SystemClock clock_;
   std::string address_;
+  AddressDigest address_digest_ = {};
   int wake_descriptor_ = -1;
   PayloadPool pool_;
 
   Mutex mutex_;
   Inbox inbox_ ABSL_GUARDED_BY(mutex_);
+  RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
   std::map<int32_t, Link> links_ ABSL_GUARDED_BY(mutex_);
   bool driving_ ABSL_GUARDED_BY(mutex_) = false;
   int waits_without_polling_ ABSL_GUARDED_BY(mutex_) = 0;  // see kCrowdedYield

@@ -1,15 +1,12 @@
 #include "common/transport/ucx/ucx_wire.h"
 
 #include <algorithm>
-#include <string_view>
-
-#include "common/base/equal_secrets.h"
 
 namespace weft {
 namespace {
 
 constexpr uint32_t kMagic = 0x74666577;  // "weft"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 // Writes numbers behind each other.
 class Writer {
@@ -20,6 +17,14 @@ class Writer {
     for (size_t i = 0; i < sizeof(T); ++i) {
       *place_++ = static_cast<uint8_t>(static_cast<uint64_t>(value) >> (8 * i));
     }
+  }
+  template <size_t N>
+  void Put(const std::array<uint8_t, N>& bytes) {
+    place_ = std::copy(bytes.begin(), bytes.end(), place_);
+  }
+  void PutVersion() {
+    Put(kMagic);
+    Put(kVersion);
   }
 
  private:
@@ -36,6 +41,12 @@ class Reader {
     for (size_t i = 0; i < sizeof(T); ++i) value |= static_cast<uint64_t>(*place_++) << (8 * i);
     return static_cast<T>(value);
   }
+  template <size_t N>
+  void Get(std::array<uint8_t, N>& bytes) {
+    std::copy(place_, place_ + N, bytes.begin());
+    place_ += N;
+  }
+  bool SameVersion() { return Get<uint32_t>() == kMagic && Get<uint32_t>() == kVersion; }
 
  private:
   const uint8_t* place_;
@@ -43,24 +54,58 @@ class Reader {
 
 }  // namespace
 
+std::string_view RefusalText(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kNotExpected:
+      return "no such connection is expected";
+    case Refusal::kNoHello:
+      return "something else came before the proof of the session's key";
+    case Refusal::kWrongProof:
+      return "the proof of the session's key is wrong";
+    case Refusal::kTooLate:
+      return "no proof of the session's key came in time";
+    case Refusal::kTooMany:
+      return "too many connections that have not proved the session's key";
+    case Refusal::kNoMemory:
+      return "no memory";
+  }
+  return "";
+}
+
 std::array<uint8_t, kHelloBytes> EncodeHello(const Hello& hello) {
   std::array<uint8_t, kHelloBytes> bytes = {};
   Writer writer(bytes.data());
-  writer.Put(kMagic);
-  writer.Put(kVersion);
+  writer.PutVersion();
   writer.Put(hello.session);
   writer.Put(hello.from);
   writer.Put(hello.to);
-  std::copy(hello.token.begin(), hello.token.end(), bytes.end() - hello.token.size());
+  writer.Put(hello.nonce);
+  writer.Put(hello.address);
   return bytes;
 }
 
-std::array<uint8_t, kAnswerBytes> EncodeAnswer(Answer answer) {
-  std::array<uint8_t, kAnswerBytes> bytes = {};
+std::array<uint8_t, kChallengeBytes> EncodeChallenge(const Challenge& challenge) {
+  std::array<uint8_t, kChallengeBytes> bytes = {};
   Writer writer(bytes.data());
-  writer.Put(kMagic);
-  writer.Put(kVersion);
-  writer.Put(static_cast<uint32_t>(answer));
+  writer.PutVersion();
+  writer.Put(challenge.nonce);
+  writer.Put(challenge.proof);
+  return bytes;
+}
+
+std::array<uint8_t, kProofBytes> EncodeProof(const PeerMac& proof) {
+  std::array<uint8_t, kProofBytes> bytes = {};
+  Writer writer(bytes.data());
+  writer.PutVersion();
+  writer.Put(proof);
+  return bytes;
+}
+
+std::array<uint8_t, kRefusalBytes> EncodeRefusal(Refusal refusal) {
+  std::array<uint8_t, kRefusalBytes> bytes = {};
+  Writer writer(bytes.data());
+  writer.PutVersion();
+  writer.Put(static_cast<uint32_t>(refusal));
   return bytes;
 }
 
@@ -78,25 +123,45 @@ std::array<uint8_t, kDataHeaderBytes> EncodeDataHeader(const MessageHeader& head
 std::optional<Hello> DecodeHello(absl::Span<const uint8_t> bytes) {
   if (bytes.size() != kHelloBytes) return std::nullopt;
   Reader reader(bytes.data());
-  if (reader.Get<uint32_t>() != kMagic || reader.Get<uint32_t>() != kVersion) return std::nullopt;
+  if (!reader.SameVersion()) return std::nullopt;
   Hello hello;
   hello.session = reader.Get<uint64_t>();
   hello.from = reader.Get<int32_t>();
   hello.to = reader.Get<int32_t>();
-  std::copy(bytes.end() - hello.token.size(), bytes.end(), hello.token.begin());
+  reader.Get(hello.nonce);
+  reader.Get(hello.address);
   return hello;
 }
 
-std::optional<Answer> DecodeAnswer(absl::Span<const uint8_t> bytes) {
-  if (bytes.size() != kAnswerBytes) return std::nullopt;
+std::optional<Challenge> DecodeChallenge(absl::Span<const uint8_t> bytes) {
+  if (bytes.size() != kChallengeBytes) return std::nullopt;
   Reader reader(bytes.data());
-  if (reader.Get<uint32_t>() != kMagic || reader.Get<uint32_t>() != kVersion) return std::nullopt;
-  const uint32_t answer = reader.Get<uint32_t>();
-  if (answer != static_cast<uint32_t>(Answer::kWelcome) &&
-      answer != static_cast<uint32_t>(Answer::kRefused)) {
+  if (!reader.SameVersion()) return std::nullopt;
+  Challenge challenge;
+  reader.Get(challenge.nonce);
+  reader.Get(challenge.proof);
+  return challenge;
+}
+
+std::optional<PeerMac> DecodeProof(absl::Span<const uint8_t> bytes) {
+  if (bytes.size() != kProofBytes) return std::nullopt;
+  Reader reader(bytes.data());
+  if (!reader.SameVersion()) return std::nullopt;
+  PeerMac proof = {};
+  reader.Get(proof);
+  return proof;
+}
+
+std::optional<Refusal> DecodeRefusal(absl::Span<const uint8_t> bytes) {
+  if (bytes.size() != kRefusalBytes) return std::nullopt;
+  Reader reader(bytes.data());
+  if (!reader.SameVersion()) return std::nullopt;
+  const auto refusal = reader.Get<uint32_t>();
+  if (refusal < static_cast<uint32_t>(Refusal::kNotExpected) ||
+      refusal > static_cast<uint32_t>(Refusal::kNoMemory)) {
     return std::nullopt;
   }
-  return static_cast<Answer>(answer);
+  return static_cast<Refusal>(refusal);
 }
 
 std::optional<MessageHeader> DecodeDataHeader(absl::Span<const uint8_t> bytes) {
@@ -108,13 +173,6 @@ std::optional<MessageHeader> DecodeDataHeader(absl::Span<const uint8_t> bytes) {
   header.step = reader.Get<int64_t>();
   header.id = reader.Get<int32_t>();
   return header;
-}
-
-bool SameToken(const PeerToken& a, const PeerToken& b) {
-  const auto text = [](const PeerToken& token) {
-    return std::string_view(reinterpret_cast<const char*>(token.data()), token.size());
-  };
-  return EqualSecrets(text(a), text(b));
 }
 
 }  // namespace weft

@@ -14,16 +14,19 @@
 #include "common/base/absl_view.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/transport/strangers.h"
 #include "common/transport/ucx/ucx_worker_state.h"
 
 namespace weft {
 namespace {
 
-// Connections that were accepted and have not proved who they are; more push out the oldest.
-constexpr int64_t kMaxStrangers = 64;
-// Those of this machine cannot be pushed out, for want of a way to close them; beyond so many none
-// comes in.
+// Strangers of this machine cannot be pushed out, for want of a way to close them; beyond so many
+// none comes in.
 constexpr int64_t kMaxLocalStrangers = 4096;
+// How often the time of strangers is looked at, and how long one that is refused stays, to hear
+// why.
+constexpr std::chrono::milliseconds kCheckPeriod{200};
+constexpr std::chrono::seconds kFarewellTime{1};
 // Calls of ucp_worker_progress in one Progress.
 constexpr int kProgressRounds = 64;
 // How long the end of a worker waits for UCX to let go of its connections.
@@ -56,7 +59,9 @@ absl::Status UcxWorker::Start(const std::vector<SocketAddress>& listen_at) {
   status = ucp_worker_get_efd(worker_, &event_descriptor_);
   if (status != UCS_OK) return UcxError("UCX has no event descriptor", status);
   RETURN_IF_ERROR(SetHandler(kHelloMessage, &OnHelloMessage));
-  RETURN_IF_ERROR(SetHandler(kAnswerMessage, &OnAnswerMessage));
+  RETURN_IF_ERROR(SetHandler(kChallengeMessage, &OnControlMessage<kChallengeMessage>));
+  RETURN_IF_ERROR(SetHandler(kProofMessage, &OnControlMessage<kProofMessage>));
+  RETURN_IF_ERROR(SetHandler(kRefusalMessage, &OnControlMessage<kRefusalMessage>));
   RETURN_IF_ERROR(SetHandler(kDataMessage, &OnDataMessage));
   return Listen(listen_at);
 }
@@ -107,6 +112,11 @@ void UcxWorker::StopListening() {
   std::erase_if(deferred_, [](const Deferred& deferred) { return deferred.request != nullptr; });
   ucp_listener_destroy(listener_);
   listener_ = nullptr;
+  // Whoever is not a peer by now will not be one.
+  next_check_ = {};
+  for (const auto& connection : connections_) {
+    if (connection->accepted && !connection->proven) connection->end = clock_.Now();
+  }
 }
 
 UcxWorker::~UcxWorker() {
@@ -151,6 +161,7 @@ bool UcxWorker::Progress() {
   for (int round = 0; round < kProgressRounds && ucp_worker_progress(worker_) != 0; ++round) {
     any = true;
   }
+  if (unproven_ > 0) EndStrangers();
   return Report() || any;
 }
 
@@ -226,17 +237,47 @@ absl::StatusOr<UcxConnection*> UcxWorker::Connect(const SocketAddress& address) 
 }
 
 bool UcxWorker::LimitStrangers() {
-  UcxConnection* oldest = nullptr;
-  int64_t strangers = 0;
+  std::vector<UcxConnection*> strangers;
+  std::vector<std::string> hosts;
   for (const auto& connection : connections_) {
-    if (!connection->accepted || connection->peer >= 0) continue;
-    if (oldest == nullptr) oldest = connection.get();
-    ++strangers;
+    if (!connection->accepted || connection->proven) continue;
+    strangers.push_back(connection.get());
+    hosts.emplace_back(HostOf(connection->from));
   }
-  if (strangers < kMaxStrangers) return true;
-  if (mode() == UcxMode::kLocal) return strangers < kMaxLocalStrangers;
-  Close(*oldest);
+  const auto count = static_cast<int64_t>(strangers.size());
+  if (mode() == UcxMode::kLocal) return count < kMaxLocalStrangers;
+  if (count < kMaxStrangers) return true;
+  UcxConnection& leaves = *strangers[StrangerToDrop(hosts)];
+  events_.OnDrop(leaves, Refusal::kTooMany);
+  Close(leaves);
   return true;
+}
+
+void UcxWorker::EndStrangers() {
+  const Clock::TimePoint now = clock_.Now();
+  if (now < next_check_) return;
+  next_check_ = now + kCheckPeriod;
+  std::vector<UcxConnection*> over;
+  for (const auto& connection : connections_) {
+    if (connection->accepted && !connection->proven && !connection->abandoned &&
+        now >= connection->end) {
+      over.push_back(connection.get());
+    }
+  }
+  for (UcxConnection* connection : over) {
+    if (!connection->refused) {
+      connection->end = now + kFarewellTime;
+      events_.OnDrop(*connection, Refusal::kTooLate);
+    } else {
+      Close(*connection);
+    }
+  }
+}
+
+void UcxWorker::SetProven(UcxConnection& connection) {
+  if (connection.accepted && !connection.proven && !connection.abandoned) --unproven_;
+  connection.proven = true;
+  connection.handshake.reset();
 }
 
 void UcxWorker::Accept(ucp_conn_request_h request) {
@@ -244,12 +285,23 @@ void UcxWorker::Accept(ucp_conn_request_h request) {
     (void)ucp_listener_reject(listener_, request);
     return;
   }
+  ucp_conn_request_attr_t from = {};
+  from.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR;
+  const bool known = ucp_conn_request_query(request, &from) == UCS_OK;
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   params.conn_request = request;
   // An error means that the other side has given up meanwhile.
   const absl::StatusOr<UcxConnection*> connection = AddConnection(params);
-  if (connection.ok()) (*connection)->accepted = true;
+  if (!connection.ok()) return;
+  (*connection)->accepted = true;
+  (*connection)->end = clock_.Now() + kProofTime;
+  ++unproven_;
+  if (known) {
+    const SocketAddress address = {.storage = from.client_address,
+                                   .length = sizeof from.client_address};
+    (*connection)->from = SocketAddressText(address);
+  }
 }
 
 void UcxWorker::Close(UcxConnection& connection) {
@@ -257,8 +309,11 @@ void UcxWorker::Close(UcxConnection& connection) {
     // Closing it now would leave UCX with something that ends the process in ucp_worker_destroy. It
     // is nobody's from now on.
     connection.peer = -1;
+    if (connection.accepted && !connection.proven && !connection.abandoned) --unproven_;
+    connection.abandoned = true;
     return;
   }
+  if (connection.accepted && !connection.proven && !connection.abandoned) --unproven_;
   for (const auto& send : sends_) {
     if (send->connection == &connection) send->connection = nullptr;
   }

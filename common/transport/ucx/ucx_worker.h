@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/clock.h"
 #include "common/transport/payload_pool.h"
 #include "common/transport/ucx/port_address.h"
 #include "common/transport/ucx/ucx_context.h"
@@ -34,19 +35,32 @@ struct UcxConnection {
   bool accepted = false;       // the other side connected
   bool heard = false;          // a message came over it, so UCX has finished connecting
   bool failed = false;         // UCX reported its end, once
-  int32_t peer = -1;           // for the port; -1 before both sides agreed
-  int32_t candidate = -1;      // who said hello and has not confirmed yet
+  bool proven = false;         // both sides proved the session's key (SetProven)
+  bool greeted = false;        // a hello came
+  bool refused = false;        // the port does not want it; it ends soon
+  bool abandoned = false;      // refused, and UCX cannot let go of it
+  int32_t peer = -1;           // for the port; -1 while nobody's
   int64_t outgoing_bytes = 0;  // of sends that are not complete
+  std::string from;            // the socket address of who connected
+  Clock::TimePoint end;        // of one that was accepted and is not proven
+  std::unique_ptr<PeerHandshake> handshake;  // for the port, until it is proven
 };
 
 // What a worker tells its port. Pointers to connections stay valid during the call at least.
 class UcxWorkerEvents {
  public:
   virtual ~UcxWorkerEvents() = default;
+  // The first message of an accepted connection that calls itself a hello.
   virtual void OnHello(UcxConnection& connection, absl::Span<const uint8_t> hello) = 0;
-  // Called from inside UCX, so that messages behind it find what it says.
-  virtual void OnAnswer(UcxConnection& connection, absl::Span<const uint8_t> answer) = 0;
-  // A small message; called from inside UCX: only to store it.
+  // A challenge, proof or refusal. Called from inside UCX, so that messages behind it find what it
+  // says.
+  virtual void OnControl(UcxConnection& connection, unsigned id,
+                         absl::Span<const uint8_t> bytes) = 0;
+  // Something else came over a connection that is not proven; called from inside UCX.
+  virtual void OnIntrusion(UcxConnection& connection) = 0;
+  // A connection that is not proven ends in a moment, for this reason.
+  virtual void OnDrop(UcxConnection& connection, Refusal why) = 0;
+  // A small message of a proven connection; called from inside UCX: only to store it.
   virtual void OnMessage(UcxConnection& connection, absl::Span<const uint8_t> header,
                          Payload payload) = 0;
   // A large message that the sender holds; called from inside UCX. Returns a ticket by which the
@@ -89,6 +103,8 @@ class UcxWorker {
 
   // Begins to connect; UCX tells the outcome by OnLost, or by letting messages through.
   absl::StatusOr<UcxConnection*> Connect(const SocketAddress& address);
+  // Both sides have proved themselves: from now on messages are taken.
+  void SetProven(UcxConnection& connection);
   // Queues a small control message.
   absl::Status SendControl(UcxConnection& connection, unsigned id, absl::Span<const uint8_t> bytes);
   absl::Status SendData(UcxConnection& connection, const MessageHeader& header, Payload payload);
@@ -115,6 +131,8 @@ class UcxWorker {
   // Makes room for one more connection from somebody who has not said who it is; false if there is
   // none.
   bool LimitStrangers();
+  // Ends those whose time is over.
+  void EndStrangers();
   absl::StatusOr<UcxConnection*> AddConnection(ucp_ep_params_t& params);
   absl::Status Post(std::unique_ptr<Outgoing> send, uint32_t flags);
   void Finish(Outgoing& send, ucs_status_t status);
@@ -123,12 +141,11 @@ class UcxWorker {
 
   static void OnConnectionRequest(ucp_conn_request_h request, void* self);
   static void OnError(void* connection, ucp_ep_h endpoint, ucs_status_t status);
-  static ucs_status_t OnControl(void* self, unsigned id, const void* header, size_t header_bytes,
-                                const ucp_am_recv_param_t* param);
   static ucs_status_t OnHelloMessage(void* self, const void* header, size_t header_bytes,
                                      void* data, size_t bytes, const ucp_am_recv_param_t* param);
-  static ucs_status_t OnAnswerMessage(void* self, const void* header, size_t header_bytes,
-                                      void* data, size_t bytes, const ucp_am_recv_param_t* param);
+  template <unsigned kId>
+  static ucs_status_t OnControlMessage(void* self, const void* header, size_t header_bytes,
+                                       void* data, size_t bytes, const ucp_am_recv_param_t* param);
   static ucs_status_t OnDataMessage(void* self, const void* header, size_t header_bytes, void* data,
                                     size_t bytes, const ucp_am_recv_param_t* param);
   static void OnSendDone(void* request, ucs_status_t status, void* send);
@@ -152,6 +169,9 @@ class UcxWorker {
   std::list<std::unique_ptr<Incoming>> fetches_;
   std::map<int64_t, void*> offers_;  // UCX's descriptors by ticket
   std::deque<Deferred> deferred_;
+  const SystemClock clock_;
+  int64_t unproven_ = 0;           // accepted, and neither proven nor abandoned
+  Clock::TimePoint next_check_{};  // of their time
   int64_t flushes_pending_ = 0;
   int64_t closes_pending_ = 0;
 };

@@ -109,17 +109,19 @@ UcxConnection* UcxWorker::Find(const ucp_am_recv_param_t* param) {
   return found->second;
 }
 
-ucs_status_t UcxWorker::OnControl(void* self, unsigned id, const void* header, size_t header_bytes,
-                                  const ucp_am_recv_param_t* param) {
+ucs_status_t UcxWorker::OnHelloMessage(void* self, const void* header, size_t header_bytes,
+                                       void* /*data*/, size_t /*bytes*/,
+                                       const ucp_am_recv_param_t* param) {
   auto& worker = *static_cast<UcxWorker*>(self);
   UcxConnection* connection = worker.Find(param);
-  if (connection == nullptr) return UCS_OK;
-  // Longer ones are no such message; one byte more is enough to see that.
-  const absl::Span<const uint8_t> bytes = Bytes(header, std::min(header_bytes, kHelloBytes + 1));
-  if (id == kAnswerMessage) {
-    worker.events_.OnAnswer(*connection, bytes);
+  if (connection == nullptr || connection->proven) return UCS_OK;
+  if (!connection->accepted || connection->greeted) {
+    worker.events_.OnIntrusion(*connection);
     return UCS_OK;
   }
+  connection->greeted = true;
+  // Longer ones are no such message; one byte more is enough to see that.
+  const absl::Span<const uint8_t> bytes = Bytes(header, std::min(header_bytes, kHelloBytes + 1));
   Deferred& deferred = worker.deferred_.emplace_back();
   deferred.what = Deferred::What::kHello;
   deferred.connection = connection;
@@ -127,23 +129,37 @@ ucs_status_t UcxWorker::OnControl(void* self, unsigned id, const void* header, s
   return UCS_OK;
 }
 
-ucs_status_t UcxWorker::OnHelloMessage(void* self, const void* header, size_t header_bytes,
-                                       void* /*data*/, size_t /*bytes*/,
-                                       const ucp_am_recv_param_t* param) {
-  return OnControl(self, kHelloMessage, header, header_bytes, param);
+template <unsigned kId>
+ucs_status_t UcxWorker::OnControlMessage(void* self, const void* header, size_t header_bytes,
+                                         void* /*data*/, size_t /*bytes*/,
+                                         const ucp_am_recv_param_t* param) {
+  auto& worker = *static_cast<UcxWorker*>(self);
+  UcxConnection* connection = worker.Find(param);
+  if (connection != nullptr && !connection->proven) {
+    worker.events_.OnControl(*connection, kId, Bytes(header, header_bytes));
+  }
+  return UCS_OK;
 }
 
-ucs_status_t UcxWorker::OnAnswerMessage(void* self, const void* header, size_t header_bytes,
-                                        void* /*data*/, size_t /*bytes*/,
-                                        const ucp_am_recv_param_t* param) {
-  return OnControl(self, kAnswerMessage, header, header_bytes, param);
-}
+template ucs_status_t UcxWorker::OnControlMessage<kChallengeMessage>(void*, const void*, size_t,
+                                                                     void*, size_t,
+                                                                     const ucp_am_recv_param_t*);
+template ucs_status_t UcxWorker::OnControlMessage<kProofMessage>(void*, const void*, size_t, void*,
+                                                                 size_t,
+                                                                 const ucp_am_recv_param_t*);
+template ucs_status_t UcxWorker::OnControlMessage<kRefusalMessage>(void*, const void*, size_t,
+                                                                   void*, size_t,
+                                                                   const ucp_am_recv_param_t*);
 
 ucs_status_t UcxWorker::OnDataMessage(void* self, const void* header, size_t header_bytes,
                                       void* data, size_t bytes, const ucp_am_recv_param_t* param) {
   auto& worker = *static_cast<UcxWorker*>(self);
   UcxConnection* connection = worker.Find(param);
   if (connection == nullptr) return UCS_OK;
+  if (!connection->proven) {
+    worker.events_.OnIntrusion(*connection);
+    return UCS_OK;  // UCX tells the sender of a large one that it is done
+  }
   const absl::Span<const uint8_t> encoded = Bytes(header, header_bytes);
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
     const std::optional<int64_t> ticket =

@@ -1,5 +1,6 @@
 #include "rpc_backend/protocol/grpc_transport/data_streams.h"
 
+#include <grpc/support/time.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -30,14 +31,14 @@ ClientDataStream::ClientDataStream(std::shared_ptr<GrpcPortCore> core, int32_t p
       grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments));
 }
 
-void ClientDataStream::Start(std::shared_ptr<GrpcPortCore> core, const PortPeer& peer, int64_t port,
-                             const std::string& target) {
-  auto owned = absl::WrapUnique(new ClientDataStream(std::move(core), peer.number, target));
+void ClientDataStream::Start(std::shared_ptr<GrpcPortCore> core, const PortPeer& peer,
+                             const Place& place, const PeerNonce& nonce) {
+  auto owned = absl::WrapUnique(new ClientDataStream(std::move(core), peer.number, place.target));
   ClientDataStream& stream = *owned;
   stream.self_ = std::move(owned);
   stream.stub_->async()->Messages(&stream.context_, &stream);
   stream.StartRead(&stream.frame_);
-  stream.core_->Open(peer, port, stream);
+  stream.core_->Open(peer, place.number, place.text, nonce, stream);
   stream.StartCall();
 }
 
@@ -73,6 +74,8 @@ ServerDataStream* ServerDataStream::Start(std::shared_ptr<GrpcPortRegistry> regi
   auto owned = absl::WrapUnique(new ServerDataStream(std::move(registry), context));
   ServerDataStream* stream = owned.get();
   stream->self_ = std::move(owned);
+  stream->registry_->AddStranger(*stream, context.peer());
+  stream->StartTimer();
   stream->StartRead(&stream->frame_);
   return stream;
 }
@@ -85,15 +88,58 @@ void ServerDataStream::StartFrame(const proto::DataMessage& frame) {
   StartWrite(&frame);
 }
 
+void ServerDataStream::StartTimer() {
+  {
+    MutexLock lock(watched_->mutex);
+    watched_->stream = this;
+  }
+  const gpr_timespec late = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                         gpr_time_from_seconds(kProofTime.count(), GPR_TIMESPAN));
+  timer_.Set(late, [watched = watched_](bool in_time) {
+    MutexLock lock(watched->mutex);
+    if (!in_time || watched->stream == nullptr) return;
+    ServerDataStream& stream = *watched->stream;
+    stream.registry_->LogRefusal(stream.context_.peer(), "no proof of the session's key in time");
+    stream.context_.TryCancel();
+  });
+}
+
+void ServerDataStream::StopTimer() {
+  registry_->RemoveStranger(*this);
+  {
+    MutexLock lock(watched_->mutex);
+    watched_->stream = nullptr;
+  }
+  timer_.Cancel();
+}
+
+void ServerDataStream::Refuse(const absl::Status& why) {
+  greeted_ = nullptr;
+  registry_->LogRefusal(context_.peer(), StdView(why.message()));
+  Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, std::string(why.message())));
+}
+
 void ServerDataStream::TakeHello() {
-  peer_ = frame_.from();
-  core_ = registry_->Find(frame_.port());  // before it is accepted: then it may be written to
-  const absl::Status status = core_ == nullptr ? absl::UnavailableError("no such port is open here")
-                                               : core_->Accept(frame_, *this);
+  const std::shared_ptr<GrpcPortCore> core = registry_->Find(frame_.port());
+  absl::StatusOr<proto::DataMessage> challenge =
+      core == nullptr ? absl::UnavailableError("no such port is open here")
+                      : core->Challenge(frame_, handshake_);
+  if (!challenge.ok()) return Refuse(challenge.status());
+  greeted_ = core;
+  peer_ = handshake_.connector;
+  challenge_ = *std::move(challenge);
+  frame_.Clear();
+  StartWrite(&challenge_);  // and reads on when it is written
+}
+
+void ServerDataStream::TakeProof() {
+  StopTimer();
+  core_ = std::exchange(greeted_, nullptr);  // before it is accepted: then it may be written to
+  const absl::Status status = core_->Accept(handshake_, frame_, *this);
+  handshake_ = {};
   if (!status.ok()) {
     core_ = nullptr;
-    Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, std::string(status.message())));
-    return;
+    return Refuse(status);
   }
   frame_.Clear();
   StartRead(&frame_);
@@ -101,10 +147,12 @@ void ServerDataStream::TakeHello() {
 
 void ServerDataStream::OnReadDone(bool ok) {
   if (core_ == nullptr) {
-    if (ok) {
+    if (!ok) {
+      Finish(grpc::Status::OK);
+    } else if (greeted_ == nullptr) {
       TakeHello();
     } else {
-      Finish(grpc::Status::OK);
+      TakeProof();
     }
     return;
   }
@@ -124,6 +172,14 @@ void ServerDataStream::OnReadDone(bool ok) {
 }
 
 void ServerDataStream::OnWriteDone(bool ok) {
+  if (greeted_ != nullptr) {  // the challenge
+    if (ok) {
+      StartRead(&frame_);
+    } else {
+      Finish(grpc::Status::OK);
+    }
+    return;
+  }
   bool finish = false;
   {
     MutexLock lock(mutex_);
@@ -138,6 +194,7 @@ void ServerDataStream::OnWriteDone(bool ok) {
 }
 
 void ServerDataStream::OnDone() {
+  StopTimer();
   const std::shared_ptr<GrpcPortCore> core = core_;
   { const std::unique_ptr<ServerDataStream> ends_here = std::move(self_); }
   if (core != nullptr) core->Gone(nullptr);

@@ -19,11 +19,7 @@
 namespace weft {
 namespace {
 
-// Where a port is: "10.0.0.2:7000/000000000000002a".
-struct PortPlace {
-  std::string target;  // as gRPC takes it
-  int64_t number = 0;
-};
+using PortPlace = ClientDataStream::Place;
 
 constexpr size_t kNumberDigits = 16;
 
@@ -43,6 +39,7 @@ absl::StatusOr<PortPlace> ParsePlace(std::string_view text) {
   const size_t slash = text.rfind('/');
   if (slash == std::string_view::npos || text.size() - slash - 1 != kNumberDigits) return bad();
   PortPlace place;
+  place.text = std::string(text);
   const std::string server(text.substr(0, slash));
   if (!absl::SimpleHexAtoi(AbslView(text.substr(slash + 1)), &place.number)) return bad();
   if (absl::StartsWith(server, "unix:")) {
@@ -66,6 +63,7 @@ class GrpcPort final : public MessagePort {
       : registry_(std::move(registry)), core_(std::make_shared<GrpcPortCore>(options)) {
     number_ = registry_->Add(core_);
     address_ = server.empty() ? "-" : PlaceText(server, number_);
+    core_->SetAddress(address_);
   }
   ~GrpcPort() override {
     registry_->Remove(number_);
@@ -81,6 +79,7 @@ class GrpcPort final : public MessagePort {
 
   absl::Status Connect(const PortPeer& peer, std::string_view address,
                        Clock::TimePoint deadline) override {
+    ASSIGN_OR_RETURN(const PeerNonce nonce, NewPeerNonce());
     {
       MutexLock lock(core_->mutex());
       RETURN_IF_ERROR(core_->inbox().AddPeer(peer));
@@ -91,7 +90,7 @@ class GrpcPort final : public MessagePort {
       core_->inbox().RemovePeer(peer.number);
       return place.status();
     }
-    ClientDataStream::Start(core_, peer, place->number, place->target);
+    ClientDataStream::Start(core_, peer, *place, nonce);
     return core_->AwaitWelcome(peer.number, deadline);
   }
 
@@ -207,9 +206,9 @@ class DataService final : public proto::WorkerData::CallbackService {
 
 }  // namespace
 
-GrpcTransport::GrpcTransport(std::string address)
+GrpcTransport::GrpcTransport(std::string address, Logger* logger)
     : address_(std::move(address)),
-      registry_(std::make_shared<GrpcPortRegistry>()),
+      registry_(std::make_shared<GrpcPortRegistry>(logger)),
       service_(std::make_unique<DataService>(registry_)) {}
 
 GrpcTransport::~GrpcTransport() = default;

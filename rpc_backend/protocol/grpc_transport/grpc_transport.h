@@ -25,8 +25,9 @@ class GrpcTransport final : public Transport {
  public:
   // Its ports can connect, and be connected to where service() is registered with a server.
   // `address` is where others reach that server: "10.0.0.2:7000", "[fe80::1]:7000" or "unix:/path";
-  // empty: its ports only connect.
-  explicit GrpcTransport(std::string address);
+  // empty: its ports only connect. `logger` hears of streams that are refused; outlives the
+  // service; may be null.
+  explicit GrpcTransport(std::string address, Logger* logger = nullptr);
   ~GrpcTransport() override;
 
   const std::string& name() const override { return name_; }

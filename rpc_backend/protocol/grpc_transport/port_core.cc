@@ -6,16 +6,34 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
-#include "common/base/equal_secrets.h"
+#include "common/base/status_macros.h"
 
 namespace weft {
 namespace {
 
-bool SameToken(const PeerToken& token, const std::string& bytes) {
-  return EqualSecrets({reinterpret_cast<const char*>(token.data()), token.size()}, bytes);
+template <size_t N>
+std::string_view View(const std::array<uint8_t, N>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), N};
+}
+
+// False unless there are exactly as many.
+template <size_t N>
+bool Copy(const std::string& bytes, std::array<uint8_t, N>& to) {
+  if (bytes.size() != N) return false;
+  std::copy(bytes.begin(), bytes.end(), to.begin());
+  return true;
+}
+
+absl::Span<const uint8_t> Bytes(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
 }  // namespace
+
+void GrpcPortCore::SetAddress(const std::string& address) {
+  MutexLock lock(mutex_);
+  address_ = DigestOfAddress(address);
+}
 
 DataLink* GrpcPortCore::FindLink(int32_t peer) {
   const auto found = connections_.find(peer);
@@ -52,17 +70,27 @@ void GrpcPortCore::Shutdown() {
   channels_.clear();
 }
 
-void GrpcPortCore::Open(const PortPeer& peer, int64_t port, DataStream& stream) {
+void GrpcPortCore::Open(const PortPeer& peer, int64_t port, std::string_view address,
+                        const PeerNonce& nonce, DataStream& stream) {
   proto::DataMessage hello;
-  hello.set_token(peer.token.data(), peer.token.size());
   hello.set_from(options_.own_number);
   hello.set_to(peer.number);
   hello.set_session(static_cast<int64_t>(options_.session));
   hello.set_port(port);
+  hello.set_nonce(std::string(View(nonce)));
   MutexLock lock(mutex_);
+  hello.set_port_address(std::string(View(address_)));
   ++streams_;
   Connection& connection =
       connections_.try_emplace(peer.number, DataLink(peer.number, inbox_, stream)).first->second;
+  connection.handshake = {.session = options_.session,
+                          .connector = options_.own_number,
+                          .listener = peer.number,
+                          .token = peer.token,
+                          .connector_nonce = nonce,
+                          .listener_nonce = {},
+                          .connector_address = address_,
+                          .listener_address = DigestOfAddress(address)};
   connection.link.PostControl(std::move(hello));
 }
 
@@ -86,20 +114,66 @@ absl::Status GrpcPortCore::AwaitWelcome(int32_t peer, Clock::TimePoint deadline)
   return status;
 }
 
-absl::Status GrpcPortCore::Accept(const proto::DataMessage& hello, DataStream& stream) {
-  MutexLock lock(mutex_);
-  const PortPeer* expected = inbox_.FindPeer(hello.from());
-  if (shut_down_ || expected == nullptr || !SameToken(expected->token, hello.token()) ||
-      connections_.contains(hello.from()) || hello.to() != options_.own_number ||
-      hello.session() != static_cast<int64_t>(options_.session)) {
-    return absl::UnavailableError("such a connection is not expected");
+absl::StatusOr<const PortPeer*> GrpcPortCore::Expected(int32_t peer) {
+  const PortPeer* expected = inbox_.FindPeer(peer);
+  if (shut_down_ || expected == nullptr || connections_.contains(peer)) {
+    return absl::UnavailableError("no such connection is expected");
   }
+  return expected;
+}
+
+absl::StatusOr<proto::DataMessage> GrpcPortCore::Challenge(const proto::DataMessage& hello,
+                                                           PeerHandshake& handshake) {
+  MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(const PortPeer* peer, Expected(hello.from()));
+  handshake.session = options_.session;
+  handshake.connector = hello.from();
+  handshake.listener = options_.own_number;
+  handshake.token = peer->token;
+  handshake.listener_address = address_;
+  if (hello.to() != options_.own_number ||
+      hello.session() != static_cast<int64_t>(options_.session) ||
+      !Copy(hello.nonce(), handshake.connector_nonce) ||
+      !Copy(hello.port_address(), handshake.connector_address)) {
+    return absl::UnavailableError("no such connection is expected");
+  }
+  ASSIGN_OR_RETURN(handshake.listener_nonce, NewPeerNonce());
+  ASSIGN_OR_RETURN(const PeerMac proof, ProveSide(options_.key, PeerSide::kListener, handshake));
+  proto::DataMessage challenge;
+  challenge.set_nonce(std::string(View(handshake.listener_nonce)));
+  challenge.set_proof(std::string(View(proof)));
+  return challenge;
+}
+
+absl::Status GrpcPortCore::Accept(const PeerHandshake& handshake, const proto::DataMessage& proof,
+                                  DataStream& stream) {
+  if (!IsProofOf(options_.key, PeerSide::kConnector, handshake, Bytes(proof.proof()))) {
+    return absl::UnavailableError("the proof of the session's key is wrong");
+  }
+  const int32_t peer = handshake.connector;
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Expected(peer).status());
   ++streams_;
   Connection& connection =
-      connections_.try_emplace(hello.from(), DataLink(hello.from(), inbox_, stream)).first->second;
+      connections_.try_emplace(peer, DataLink(peer, inbox_, stream)).first->second;
   connection.welcomed = true;
-  inbox_.ConnectPeer(hello.from(), "grpc");
+  inbox_.ConnectPeer(peer, "grpc");
   connection.link.PostControl({});
+  return absl::OkStatus();
+}
+
+absl::Status GrpcPortCore::AnswerChallenge(const proto::DataMessage& challenge,
+                                           Connection& connection) {
+  PeerHandshake& handshake = connection.handshake;
+  if (!Copy(challenge.nonce(), handshake.listener_nonce) ||
+      !IsProofOf(options_.key, PeerSide::kListener, handshake, Bytes(challenge.proof()))) {
+    return absl::UnavailableError("its proof of the session's key is wrong");
+  }
+  ASSIGN_OR_RETURN(const PeerMac mac, ProveSide(options_.key, PeerSide::kConnector, handshake));
+  proto::DataMessage proof;
+  proof.set_proof(std::string(View(mac)));
+  connection.answered = true;
+  connection.link.PostControl(std::move(proof));
   return absl::OkStatus();
 }
 
@@ -107,8 +181,19 @@ bool GrpcPortCore::Take(int32_t peer, DataStream& stream, proto::DataMessage& fr
   MutexLock lock(mutex_);
   Connection* connection = Find(peer, stream);
   if (connection == nullptr) return false;
+  if (!connection->answered && !connection->welcomed) {
+    const absl::Status answered = AnswerChallenge(frame, *connection);
+    if (answered.ok()) return true;
+    connection->link.Close();
+    connection->over = true;
+    connection->why = std::string(answered.message());
+    changed_.NotifyAll();
+    stream.Cancel();
+    return false;
+  }
   if (!connection->welcomed) {
     connection->welcomed = true;
+    connection->handshake = {};
     inbox_.ConnectPeer(peer, "grpc");
     changed_.NotifyAll();
     return true;
@@ -155,6 +240,34 @@ void GrpcPortCore::Gone(std::shared_ptr<void> channel) {
   if (channel != nullptr) channels_.push_back(std::move(channel));
   --streams_;
   changed_.NotifyAll();
+}
+
+void GrpcPortRegistry::AddStranger(DataStream& stream, std::string from) {
+  MutexLock lock(mutex_);
+  std::vector<size_t> live;
+  std::vector<std::string> hosts;
+  for (size_t i = 0; i < strangers_.size(); ++i) {
+    if (strangers_[i].ended) continue;
+    live.push_back(i);
+    hosts.emplace_back(HostOf(strangers_[i].from));
+  }
+  if (static_cast<int64_t>(live.size()) >= kMaxStrangers) {
+    Stranger& leaves = strangers_[live[StrangerToDrop(hosts)]];
+    leaves.ended = true;
+    leaves.stream->Cancel();
+    refusals_.Add(leaves.from, "too many connections that have not proved the session's key");
+  }
+  strangers_.push_back({.stream = &stream, .from = std::move(from)});
+}
+
+void GrpcPortRegistry::RemoveStranger(const DataStream& stream) {
+  MutexLock lock(mutex_);
+  std::erase_if(strangers_, [&](const Stranger& other) { return other.stream == &stream; });
+}
+
+void GrpcPortRegistry::LogRefusal(std::string_view from, std::string_view why) {
+  MutexLock lock(mutex_);
+  refusals_.Add(from, why);
 }
 
 int64_t GrpcPortRegistry::Add(const std::shared_ptr<GrpcPortCore>& port) {

@@ -226,6 +226,7 @@ grpc::Status FakeWorker::OpenEpoch(grpc::ServerContext* context,
     PortOptions options;
     options.epoch = request->epoch();
     options.own_number = request->own_number();
+    if (auto key = SessionKey::FromBytes(request->session_key()); key.ok()) options.key = *key;
     plane->epoch = request->epoch();
     plane->coordinator = request->coordinator_number();
     plane->port = *transport_.NewPort(options);

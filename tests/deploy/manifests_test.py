@@ -219,12 +219,17 @@ class Manifests(unittest.TestCase):
     def test_monitors_scrape_ports_that_services_have(self):
         documents = render("cpu", "service-monitor")
         self.assertEqual(len(of_kind(documents, "ServiceMonitor")), 2)
+        for component in ("worker", "coordinator"):
+            template, container = pod_of(documents, component)
+            self.assertEqual(values(command_line(documents, container), "--metrics-token-file"), ["/metrics-token/token"])
+            self.assertIn("weft-metrics-token", [volume.get("secret", {}).get("secretName") for volume in template["spec"]["volumes"]])
         for monitor in of_kind(documents, "ServiceMonitor"):
             selector = monitor["spec"]["selector"]["matchLabels"]
             [service] = [service for service in of_kind(documents, "Service") if selector.items() <= service["metadata"]["labels"].items()]
             for endpoint in monitor["spec"]["endpoints"]:
                 self.assertIn(endpoint["port"], [port["name"] for port in service["spec"]["ports"]])
                 self.assertEqual(endpoint["path"], "/metrics")
+                self.assertEqual(endpoint["authorization"]["credentials"], {"name": "weft-metrics-token", "key": "token"})
 
     def test_images_are_those_of_the_dockerfile(self):
         targets = set(re.findall(r"(?m)^# +docker build .* -t (\S+) \.$", (SOURCE / "deploy/docker/Dockerfile").read_text(encoding="utf-8")))

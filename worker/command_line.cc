@@ -51,6 +51,10 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
       ->capture_default_str();
   app.add_option("--metrics-port", options.metrics_port,
                  "port of /livez, /readyz and /metrics; 0: any free one; without it there is none");
+  app.add_option(
+      "--metrics-token-file", options.metrics_token_file,
+      "file with the token that /metrics wants (Authorization: Bearer TOKEN); read again "
+      "when it changes");
   app.add_option("--metrics-host", options.metrics_host, "address of that port")
       ->capture_default_str();
   app.add_option("--parent", options.parent, "end with that process");

@@ -224,8 +224,20 @@ absl::Status Worker::OpenProbes(const WorkerOptions& options) {
     reply.body = WorkerMetricsText(state, meter_.counts(), parts_.devices, cache_.get());
     return reply;
   };
+  ASSIGN_OR_RETURN(const ListenAddress address,
+                   ParseListenAddress("--metrics-host", options.metrics_host));
+  const bool open = address.loopback || options.insecure;
+  ASSIGN_OR_RETURN(metrics_access_, MetricsAccess::Create(options.metrics_token_file, open));
+  if (!open && options.metrics_token_file.empty()) {
+    logger_.Warning(
+        "/metrics is closed: beyond this machine it wants --metrics-token-file FILE; /livez and "
+        "/readyz answer");
+  }
+  auto guard = [this](const HttpRequest& request) {
+    return request.path == "/metrics" ? metrics_access_->Refuse(request) : std::nullopt;
+  };
   ASSIGN_OR_RETURN(probes_, ProbeServer::Start(options.metrics_host, options.metrics_port,
-                                               std::move(pages), clock_));
+                                               std::move(pages), clock_, std::move(guard)));
   return absl::OkStatus();
 }
 

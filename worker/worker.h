@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/http/metrics_access.h"
 #include "common/http/probe_server.h"
 #include "common/transport/transport.h"
 #include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
@@ -69,6 +70,7 @@ class Worker {
   WorkerParts parts_;
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<WorkerServer> server_;
+  std::unique_ptr<MetricsAccess> metrics_access_;
   std::unique_ptr<ProbeServer> probes_;
 };
 

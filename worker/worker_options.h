@@ -30,10 +30,11 @@ struct WorkerOptions {
   int32_t lease_ms = 10000;        // a session without a sign of its coordinator ends after it
   double drain_seconds = 30;       // how long sessions may go on after SIGTERM
   std::string metrics_host = "127.0.0.1";
-  int32_t metrics_port = -1;  // of probes and metrics; 0: any free one; -1: none
-  int32_t parent = 0;         // ends when that process is gone; 0: lives on
-  bool self_test = true;      // of every device, at the start
-  bool insecure = false;      // listen beyond loopback without encryption
+  int32_t metrics_port = -1;       // of probes and metrics; 0: any free one; -1: none
+  std::string metrics_token_file;  // whose token /metrics wants; empty: none
+  int32_t parent = 0;              // ends when that process is gone; 0: lives on
+  bool self_test = true;           // of every device, at the start
+  bool insecure = false;           // listen beyond loopback without encryption
   bool quiet = false;
   bool verbose = false;
 };

@@ -20,13 +20,18 @@ HttpReply ProbeServer::Answer(const HttpRequest& request) const {
     reply.headers.emplace_back("Allow", "GET");
     return reply;
   }
+  if (guard_) {
+    std::optional<HttpReply> refusal = guard_(request);
+    if (refusal.has_value()) return *std::move(refusal);
+  }
   const auto page = pages_.find(request.path);
   return page == pages_.end() ? TextReply(404, "there is no such page") : page->second();
 }
 
 absl::StatusOr<std::unique_ptr<ProbeServer>> ProbeServer::Start(const std::string& host, int port,
-                                                                Pages pages, const Clock& clock) {
-  std::unique_ptr<ProbeServer> server(new ProbeServer(std::move(pages)));
+                                                                Pages pages, const Clock& clock,
+                                                                Guard guard) {
+  std::unique_ptr<ProbeServer> server(new ProbeServer(std::move(pages), std::move(guard)));
   ListenerOptions options;
   options.host = host;
   options.port = port;

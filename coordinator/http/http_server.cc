@@ -91,7 +91,8 @@ ServedModel ModelOf(const HttpServerOptions& options, const HttpServer::Parts& p
 HttpServer::HttpServer(const HttpServerOptions& options, const Parts& parts, const Clock& clock,
                        Logger& logger)
     : ids_(options.seed),
-      dispatcher_(ModelOf(options, parts, clock, ids_), DispatchOf(options), logger) {}
+      dispatcher_(ModelOf(options, parts, clock, ids_), DispatchOf(options), logger),
+      keys_(options.api_keys) {}
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& options,
                                                               const Parts& parts,
@@ -132,11 +133,29 @@ absl::Status HttpServer::Listen(const HttpServerOptions& options, const Clock& c
                                          : options.port + 1;
   listen.threads = kHealthThreads;
   listen.most_body_bytes = 0;
-  // It starts no work and knows no keys: probes and scrapers have none.
-  handlers.refuse = [this](const HttpRequest& head, int64_t) { return dispatcher_.Probe(head); };
+  // It starts no work, and probes have no keys.
+  const bool open = options.api_keys.empty() || IsLoopback(listen.host);
+  ASSIGN_OR_RETURN(metrics_access_, MetricsAccess::Create(options.metrics_token_file, open));
+  handlers.refuse = [this](const HttpRequest& head, int64_t) { return Probe(head); };
   handlers.connections = [](int) {};
   ASSIGN_OR_RETURN(health_listener_, HttpListener::Start(listen, std::move(handlers), clock));
   return absl::OkStatus();
+}
+
+std::optional<HttpReply> HttpServer::Probe(const HttpRequest& head) {
+  if (head.path == "/metrics" && !keys_.Find(head.authorization).has_value()) {
+    std::optional<HttpReply> refusal = metrics_access_->Refuse(head);
+    if (refusal.has_value()) {
+      // Keys are there, or it would be open: one of them serves, too.
+      if (refusal->status == 403) {
+        refusal = TextReply(
+            401, "want an API key, or the token of --metrics-token-file, as Authorization: Bearer");
+        refusal->headers.emplace_back("WWW-Authenticate", "Bearer");
+      }
+      return refusal;
+    }
+  }
+  return dispatcher_.Probe(head);
 }
 
 HttpServer::~HttpServer() = default;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/http/http_listener.h"
+#include "common/http/metrics_access.h"
+#include "coordinator/http/api_keys.h"
 #include "coordinator/http/dispatcher.h"
 #include "coordinator/http/served_model.h"
 
@@ -23,6 +26,7 @@ struct HttpServerOptions {
   std::string health_host;            // empty: as `host`
   std::string model_name;             // as /v1/models lists it
   std::vector<std::string> api_keys;  // empty: everybody may use the API
+  std::string metrics_token_file;     // whose token, or an API key, the health port's /metrics want
   std::vector<std::string> cors_origins;
   std::vector<std::string> allowed_hosts;  // beside loopback names, where there are no keys
   SamplerOptions sampler;                  // of requests that say nothing else
@@ -65,9 +69,13 @@ class HttpServer {
   HttpServer(const HttpServerOptions& options, const Parts& parts, const Clock& clock,
              Logger& logger);
   absl::Status Listen(const HttpServerOptions& options, const Clock& clock);
+  // A request on the port for health.
+  std::optional<HttpReply> Probe(const HttpRequest& head);
 
   IdSource ids_;
   Dispatcher dispatcher_;
+  const ApiKeys keys_;
+  std::unique_ptr<MetricsAccess> metrics_access_;
   std::unique_ptr<HttpListener> listener_;
   std::unique_ptr<HttpListener> health_listener_;
 };

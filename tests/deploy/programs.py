@@ -16,8 +16,8 @@ VENV = SOURCE / ".venv"
 # Flags that manifests and documents use although the programs do not have them yet, by program. A test fails as soon as
 # one is there: it then has to leave this list.
 PENDING_FLAGS = {
-    "weft": {"--tls", "--insecure", "--workers-dns", "--metrics-token-file"},
-    "weft-worker": {"--tls", "--metrics-token-file"},
+    "weft": {"--tls", "--insecure", "--workers-dns"},
+    "weft-worker": {"--tls"},
 }
 
 # Commands whose flags are those of a command inside them.

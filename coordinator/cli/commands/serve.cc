@@ -152,6 +152,9 @@ void AddHttpFlags(CLI::App& command, ServeFlags& flags) {
       ->capture_default_str();
   command.add_option("--api-key", http.api_keys, "a key that clients must have; may be repeated");
   command.add_option("--api-key-file", flags.key_file, "a file of such keys, one a line");
+  command.add_option("--metrics-token-file", http.metrics_token_file,
+                     "file with a token for /metrics on the port of health; read again when it "
+                     "changes");
   command.add_option("--cors-origin", http.cors_origins,
                      "an origin whose pages may use the API; may be repeated");
   command.add_option("--allowed-host", http.allowed_hosts,

@@ -1,4 +1,5 @@
 // The server over sockets: well-meaning, leaving, slow and hostile clients.
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -9,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/coordinator/http/fake_engine.h"
 #include "tests/unit/coordinator/http/raw_client.h"
 
@@ -215,6 +217,41 @@ TEST_F(HttpServerTest, MoreConnectionsThanThreads_WaitTheirTurn) {
     Says({"token"})(engine_.request(i), engine_.stream(i));
   }
   for (const auto& client : clients) EXPECT_THAT(client->ReadUntil("}}}"), HasSubstr("token"));
+}
+
+TEST_F(HttpServerTest, Metrics_BeyondThisMachine_WantKeyOrToken) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.File("token")) << "scrape\n";
+  options_.api_keys = {"key"};
+  const auto status = [&](const std::string& path, const std::string& bearer) {
+    RawClient client(server_->health_port());
+    client.Send("GET " + path + " HTTP/1.1\r\nHost: x\r\n" +
+                (bearer.empty() ? "" : "Authorization: Bearer " + bearer + "\r\n") + "\r\n");
+    client.ReadUntil("\r\n\r\n");
+    return client.status();
+  };
+  Start();
+  EXPECT_EQ(status("/metrics", ""), 200);  // a loopback address
+  server_.reset();
+  options_.health_host = "0.0.0.0";
+  Start();
+  EXPECT_EQ(status("/metrics", ""), 401);
+  EXPECT_EQ(status("/metrics", "key"), 200);
+  EXPECT_EQ(status("/metrics", "scrape"), 401);
+  EXPECT_EQ(status("/livez", ""), 200);
+  server_.reset();
+  options_.metrics_token_file = folder.File("token");
+  Start();
+  EXPECT_EQ(status("/metrics", ""), 401);
+  EXPECT_EQ(status("/metrics", "scrape"), 200);
+  EXPECT_EQ(status("/metrics", "key"), 200);
+  server_.reset();
+  options_.metrics_token_file = folder.File("none");
+  HttpServer::Parts parts;
+  parts.engine = &engine_;
+  parts.tokenizer = tokenizer_.get();
+  EXPECT_THAT(HttpServer::Start(options_, parts, clock_, logger_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
 }
 
 TEST_F(HttpServerTest, HostileHeads_AreRefused) {

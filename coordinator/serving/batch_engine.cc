@@ -309,11 +309,14 @@ void BatchEngine::EndFailed(const absl::Status& status) {
   for (Sequence* sequence : std::exchange(failed_, {})) End(*sequence, status);
 }
 
-void BatchEngine::Describe(ServingState& state) const {
+void BatchEngine::DescribeSession(ServingState& state) const {
   state.runner = runner_.counters();
   state.memory = runner_.memory();
   state.transports = session_.transports();
   state.processes = session_.processes();
+}
+
+void BatchEngine::Describe(ServingState& state) const {
   state.active = static_cast<int64_t>(active_.size());
   state.slots = runner_.options().sequences;
   state.pages = runner_.page_count();

@@ -52,6 +52,8 @@ class BatchEngine {
   void EndFailed(const absl::Status& status);
 
   void Describe(ServingState& state) const;
+  // What every process and transport counted: locks and texts, too dear for every step.
+  void DescribeSession(ServingState& state) const;
 
  private:
   struct Share {

@@ -16,6 +16,8 @@ namespace {
 // How often an idle engine looks whether its workers are there.
 constexpr std::chrono::milliseconds kIdlePeriod{250};
 constexpr std::chrono::milliseconds kLastRetry{5000};
+// How old what is shown of processes and transports may be while there is work.
+constexpr std::chrono::milliseconds kDescribePeriod{100};
 
 // What another session may well do without.
 bool IsLoss(const absl::Status& status) {
@@ -215,14 +217,25 @@ void InferenceLoop::EndAll(const absl::Status& status) {
 }
 
 void InferenceLoop::Show(const absl::Status& trouble) {
-  ServingState state;
-  state.counters = counters_;
-  state.ready = trouble.ok() && engine_ != nullptr;
-  state.trouble = std::string(trouble.message());
-  state.last_progress = last_progress_;
-  state.waiting = static_cast<int64_t>(resumed_.size());
-  if (engine_ != nullptr) engine_->Describe(state);
-  inbox_->Show(state, !resumed_.empty() || (engine_ != nullptr && !engine_->empty()));
+  const bool working = engine_ != nullptr && !engine_->empty();
+  if (engine_ == nullptr) {
+    shown_ = {};  // nothing of the session that is gone
+    session_described_ = {};
+  }
+  shown_.counters = counters_;
+  shown_.ready = trouble.ok() && engine_ != nullptr;
+  shown_.trouble = std::string(trouble.message());
+  shown_.last_progress = last_progress_;
+  shown_.waiting = static_cast<int64_t>(resumed_.size());
+  if (engine_ != nullptr) {
+    engine_->Describe(shown_);
+    const Clock::TimePoint now = clock_.Now();
+    if (!working || now - session_described_ >= kDescribePeriod) {
+      engine_->DescribeSession(shown_);
+      session_described_ = now;
+    }
+  }
+  inbox_->Show(shown_, !resumed_.empty() || working);
 }
 
 }  // namespace weft

@@ -87,6 +87,8 @@ class InferenceLoop {
   std::deque<std::unique_ptr<Sequence>> resumed_;  // had a slot before; the oldest first
   ServingCounters counters_;
   Clock::TimePoint last_progress_;
+  ServingState shown_;
+  Clock::TimePoint session_described_{};
   std::thread thread_;
 };
 

@@ -329,6 +329,18 @@ class Others(unittest.TestCase):
             self.assertGreater(bench["limits"]["read_bytes_per_s"], 0)
             self.assertEqual(weft("run", "-m", path, "-p", "hello", "-n", 4, "-ctk", "q8_0", "-ctv", "q8_0").returncode, 0)
 
+    def test_one_layer_reads_prompts_in_parts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "one.gguf"
+            result = weft("synth", "--arch", "llama", "--embedding", 64, "--layers", 1, "--heads", 2, "--heads-kv", 2,
+                          "--head", 32, "--ff", 64, "--vocab", 512, path)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            whole, parts, workers = (weft("run", "-m", path, "-p", "hello " * 30, "-n", 8, "--temp", 0, "--ignore-eos", *flags)
+                                     for flags in ((), ("-ub", 16), ("-ub", 16, "--local-workers", 2, "--split-mode", "tensor")))
+            self.assertEqual(parts.returncode, 0, parts.stderr)
+            self.assertEqual(parts.stdout, whole.stdout)
+            self.assertEqual(workers.stdout, whole.stdout, workers.stderr)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

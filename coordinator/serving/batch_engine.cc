@@ -66,6 +66,7 @@ std::unique_ptr<Sequence> BatchEngine::Remove(Sequence& sequence) {
                                   [&](const auto& other) { return other.get() == &sequence; });
   std::unique_ptr<Sequence> removed = std::move(*found);
   active_.erase(found);
+  removed->Deliver();
   runner_.Truncate(removed->slot, 0);
   free_slots_.push_back(removed->slot);
   removed->slot = -1;
@@ -114,7 +115,11 @@ void BatchEngine::MakeRoom() {
 
 absl::Status BatchEngine::Advance() {
   absl::Status status = LaunchSteps();
-  if (status.ok() && !steps_.empty()) status = CollectStep();
+  const Clock::TimePoint launched = clock_.Now();
+  // What the last step brought goes out while this one is computed: its readers, once they are
+  // awake, want the processors.
+  for (const auto& sequence : active_) sequence->Deliver();
+  if (status.ok() && !steps_.empty()) status = CollectStep(launched);
   if (!status.ok()) DropSteps();
   return status;
 }
@@ -215,11 +220,10 @@ absl::Status BatchEngine::Launch(Step step) {
   return logits ? runner_.Launch(batch) : runner_.LaunchForCandidates(batch, changed);
 }
 
-absl::Status BatchEngine::CollectStep() {
+absl::Status BatchEngine::CollectStep(Clock::TimePoint waited) {
   const bool logits = steps_.front().logits, hidden = steps_.front().hidden;
   std::vector<float> all_logits;  // or hidden states
   std::vector<CandidateRow> rows;
-  const Clock::TimePoint waited = clock_.Now();
   if (logits || hidden) {
     ASSIGN_OR_RETURN(all_logits, runner_.Collect());
   } else {

@@ -80,7 +80,8 @@ class BatchEngine {
   absl::Status Launch(Step step);
   // The youngest sequence gives up its pages, or the only one ends.
   void MakeRoom();
-  absl::Status CollectStep();
+  // `waited`: since when there is nothing to do but to wait.
+  absl::Status CollectStep(Clock::TimePoint waited);
   void TakeRow(Sequence& sequence, absl::StatusOr<std::optional<int32_t>> token);
   void TakeHidden(const Step& step, absl::Span<const float> states);
   // Others may begin with what it has read.

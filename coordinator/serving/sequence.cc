@@ -1,5 +1,6 @@
 #include "coordinator/serving/sequence.h"
 
+#include <iterator>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -100,7 +101,9 @@ absl::StatusOr<bool> Sequence::Accept(int32_t token) {
   tokens_.push_back(token);
   sampler_.Accept(token);
   if (chosen_) held_.push_back(*std::exchange(chosen_, std::nullopt));
-  Emit(stop_.Append(utf8_.Append(tokenizer_.Piece(token, request_.special_tokens))));
+  const std::string text =
+      stop_.Append(utf8_.Append(tokenizer_.Piece(token, request_.special_tokens)));
+  if (!text.empty()) Emit(text);
   if (stop_.found()) {
     summary_.reason = FinishReason::kStopText;
     return true;
@@ -112,19 +115,21 @@ absl::StatusOr<bool> Sequence::Accept(int32_t token) {
   return false;
 }
 
-void Sequence::Emit(std::string text) {
-  if (text.empty()) return;
-  stream_->Push({std::move(text), std::exchange(held_, {})});
+void Sequence::Emit(std::string_view text) {
+  ready_.text += text;
+  ready_.tokens.insert(ready_.tokens.end(), std::make_move_iterator(held_.begin()),
+                       std::make_move_iterator(held_.end()));
+  held_.clear();
+}
+
+void Sequence::Deliver() {
+  if (ready_.text.empty() && ready_.tokens.empty()) return;
+  stream_->Push(std::exchange(ready_, {}));
 }
 
 void Sequence::Finish(absl::Status status) {
-  if (status.ok()) {
-    const bool stopped = stop_.found();
-    std::string rest = stopped ? "" : stop_.Append(utf8_.Finish()) + stop_.Finish();
-    if (!rest.empty() || (!stopped && !held_.empty())) {
-      stream_->Push({std::move(rest), std::exchange(held_, {})});
-    }
-  }
+  if (status.ok() && !stop_.found()) Emit(stop_.Append(utf8_.Finish()) + stop_.Finish());
+  Deliver();
   summary_.total_seconds = SecondsSince(clock_, submitted_);
   stream_->Finish(std::move(status), summary_);
 }

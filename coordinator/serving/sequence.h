@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -62,13 +63,15 @@ class Sequence {
   // the constraint met is INVALID_ARGUMENT.
   absl::StatusOr<std::optional<int32_t>> Choose(const CandidateRow& row);
   absl::StatusOr<int32_t> Choose(absl::Span<const float> logits);
-  // Takes the token that was chosen and puts what it adds into the stream. True if the continuation
-  // is over, for the reason that Finish then reports. Errors: those of the constraint.
+  // Takes the token that was chosen; what it adds waits for Deliver. True if the continuation is
+  // over, for the reason that Finish then reports. Errors: those of the constraint.
   absl::StatusOr<bool> Accept(int32_t token);
+  // Hands out what waits. This wakes whoever reads the stream: not between two steps.
+  void Deliver();
   // Over for want of room.
   void EndForLackOfRoom() { summary_.reason = FinishReason::kContextFull; }
 
-  // Ends the stream, with the rest of the text if the status is OK.
+  // Ends the stream, with what waits, and the rest of the text if the status is OK.
   void Finish(absl::Status status);
 
   const GenerationSummary& summary() const { return summary_; }
@@ -76,7 +79,8 @@ class Sequence {
   double SecondsOfLastToken() const { return seconds_of_last_token_; }
 
  private:
-  void Emit(std::string text);
+  // With the log probabilities that were held for it.
+  void Emit(std::string_view text);
 
   GenerationRequest request_;
   std::shared_ptr<GenerationStream> stream_;
@@ -88,6 +92,7 @@ class Sequence {
   StopMatcher stop_;
   std::optional<LogProbabilities> chosen_;  // of the last token
   std::vector<LogProbabilities> held_;      // whose text has not come out yet
+  GenerationPiece ready_;                   // for Deliver
   Clock::TimePoint submitted_;
   Clock::TimePoint last_token_;
   double seconds_of_last_token_ = 0;

@@ -21,7 +21,10 @@ double Weight(float logit, double maximum) {
 
 CandidateList CandidateList::OfRow(const CandidateRow& row, std::vector<Candidate> candidates,
                                    bool filtered) {
-  std::sort(candidates.begin(), candidates.end(), Before);
+  // As they mostly are: only changed ones may be out of order.
+  if (!std::is_sorted(candidates.begin(), candidates.end(), Before)) {
+    std::sort(candidates.begin(), candidates.end(), Before);
+  }
   CandidateList list(std::move(candidates));
   if (row.rest_count == 0) return list;
   list.others_max_ = row.rest_max;
@@ -54,7 +57,7 @@ void CandidateList::TopK(int32_t k) {
   const int64_t wanted = k - static_cast<int64_t>(known_.size());
   if (wanted <= 0) {
     DropOthers();
-    return KeepTopK(k, known_);
+    return known_.resize(static_cast<size_t>(k));  // they are in order
   }
   if (wanted >= most_others_) return;
   // The largest of the others stay: at least their share of the mass.

@@ -78,13 +78,15 @@ class Reader {
   absl::Status ReadBest() {
     const int64_t want = std::min(layout_.k, unchanged());
     ASSIGN_OR_RETURN(const int64_t count, Whole("count", Word(CandidateWord::kCount), want, want));
+    row_.best.reserve(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) {
       ASSIGN_OR_RETURN(const int64_t id,
                        Whole("id", words_[layout_.ids_at() + i], request_.first_id, end() - 1));
       const Candidate next = {static_cast<int32_t>(id), words_[layout_.logits_at() + i]};
       if (std::isnan(next.logit)) return Bad("logit of id", next.id);
       const bool in_order = row_.best.empty() || Before(row_.best.back(), next);
-      if (!in_order || changed_ids_.contains(next.id)) return Bad("order at id", next.id);
+      const bool twice = !changed_ids_.empty() && changed_ids_.contains(next.id);
+      if (!in_order || twice) return Bad("order at id", next.id);
       row_.best.push_back(next);
     }
     return absl::OkStatus();

@@ -204,9 +204,7 @@ absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits) {
 
 absl::StatusOr<std::optional<int32_t>> Sampler::SampleFrom(const CandidateRow& row) {
   if (row.nan_count > 0) return NotANumber(row.first_nan);
-  std::vector<Candidate> candidates = row.best;
-  candidates.insert(candidates.end(), row.changed.begin(), row.changed.end());
-  const float maximum = std::max(Maximum(candidates), row.rest_max);
+  const float maximum = std::max({Maximum(row.best), Maximum(row.changed), row.rest_max});
   if (maximum == -kInfinity) return NothingFinite();
   if (maximum == kInfinity) return std::nullopt;
   // Every id that changes is there.
@@ -217,10 +215,9 @@ absl::StatusOr<std::optional<int32_t>> Sampler::SampleFrom(const CandidateRow& r
     if (!here && id >= row.first_id && id < row.first_id + row.ids) return std::nullopt;
   }
   if (DryChangesLogits(options_) && DryPenalties().size() > kMostDryIds) return std::nullopt;
-  std::vector<Candidate> changed = row.changed;
-  ChangeLogits(changed);
-  candidates = row.best;
-  candidates.insert(candidates.end(), changed.begin(), changed.end());
+  std::vector<Candidate> candidates = row.changed;
+  ChangeLogits(candidates);
+  candidates.insert(candidates.begin(), row.best.begin(), row.best.end());
   if (filter_ != nullptr) {
     std::vector<Candidate> allowed;
     for (const Candidate& candidate : candidates) {

@@ -222,7 +222,9 @@ class LostWorker(unittest.TestCase):
         os.kill(stopped, signal.SIGSTOP)
         # Local workers are started anew, so that it may be ready again soon after.
         await_value(lambda: "the session is lost" in server.text(), 30)
-        self.assertLess(time.monotonic() - began, 10)
+        seconds = time.monotonic() - began
+        print(f"a stopped worker was noticed after {seconds:.1f} s", flush=True)
+        self.assertLess(seconds, 10)  # 5 where the machine is not crowded
         await_value(server.is_ready, 60)
         self.assertEqual(server.complete("ROMEO:", 10), run_alone("ROMEO:", 10))
         self.assertEqual(server.stop(), 0)

@@ -15,7 +15,6 @@ namespace {
 
 constexpr int kSuccess = 0, kInvalidArgument = 4, kRemoteError = 6, kInProgress = 7;
 constexpr int kFloat = 7, kSum = 0;
-constexpr uint32_t kMagic = 0xcafebeef;
 
 struct UniqueId {
   char bytes[128];
@@ -150,7 +149,7 @@ int ncclGetUniqueId(UniqueId* id) {
 #ifndef FAKE_NCCL_WITHOUT_CONFIG
 int ncclCommInitRankConfig(ncclComm** comm, int ranks, UniqueId id, int rank, Config* config) {
   weft::MutexLock lock(mutex);
-  if (config->size != sizeof(Config) || config->magic != kMagic || config->blocking != 0) {
+  if (config->size != sizeof(Config) || config->magic != 0xcafebeef || config->blocking != 0) {
     return kInvalidArgument;
   }
   std::shared_ptr<Clique>& clique = cliques[std::string(id.bytes, sizeof id.bytes)];

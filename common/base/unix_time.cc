@@ -9,4 +9,9 @@ int64_t UnixSeconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(since).count();
 }
 
+int64_t UnixMicroseconds() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(since).count();
+}
+
 }  // namespace weft

@@ -7,5 +7,6 @@ namespace weft {
 
 // Since 1970-01-01 00:00 UTC.
 int64_t UnixSeconds();
+int64_t UnixMicroseconds();
 
 }  // namespace weft

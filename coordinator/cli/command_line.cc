@@ -57,6 +57,7 @@ int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger
   AddExplainCommand(app, context);
   AddSynthCommand(app, context);
   AddWorkersCommand(app, context);
+  AddDoctorCommand(app, context);
   AddDigestCommand(app, context);
   AddCertsCommand(app, context);
   try {

@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
+#include "common/base/unix_time.h"
 #include "rpc_backend/client/remote_device.h"
 #include "rpc_backend/client/worker_connection.h"
+#include "rpc_backend/protocol/host_codec.h"
 #include "rpc_backend/protocol/version.h"
 
 namespace weft {
@@ -114,6 +116,26 @@ absl::StatusOr<WorkerStatistics> RemoteWorker::Statistics() {
                                 .dropped = peer.dropped()});
   }
   return statistics;
+}
+
+absl::StatusOr<RemoteHost> RemoteWorker::DescribeHost() {
+  proto::StatisticsRequest request;
+  request.set_host(true);
+  proto::StatisticsReply reply;
+  const int64_t asked = UnixMicroseconds();
+  RETURN_IF_ERROR(
+      connection_->Invoke("Statistics", &proto::Worker::Stub::Statistics, request, reply));
+  const int64_t answered = UnixMicroseconds();
+  if (!reply.has_host()) {
+    return absl::UnimplementedError(
+        absl::StrCat(name(), ": weft ", info_.release, " does not tell about its machine"));
+  }
+  RemoteHost host;
+  host.facts = DecodeHost(reply.host());
+  const double middle = (static_cast<double>(asked) + static_cast<double>(answered)) / 2;
+  host.clock_ahead_seconds = (static_cast<double>(host.facts.unix_microseconds) - middle) / 1e6;
+  host.clock_error_seconds = static_cast<double>(answered - asked) / 2e6;
+  return host;
 }
 
 absl::StatusOr<int32_t> RemoteWorker::Drain() {

@@ -18,6 +18,7 @@
 #include "common/base/host_address.h"
 #include "common/base/log.h"
 #include "common/device/device.h"
+#include "common/host/host_facts.h"
 
 namespace weft {
 
@@ -57,6 +58,14 @@ struct RemoteWorkerInfo {
   bool draining = false;
   bool has_cache = false;
   int32_t sessions = 0;  // open before this one
+};
+
+// The machine that a worker runs on.
+struct RemoteHost {
+  HostFacts facts;
+  // Its clock against this machine's, and how far that may be off: half a round trip.
+  double clock_ahead_seconds = 0;
+  double clock_error_seconds = 0;
 };
 
 struct PingStatistics {
@@ -122,6 +131,8 @@ class RemoteWorker {
   // It said that it will go: it finishes what runs for a while, and takes no new sessions.
   bool draining() const;
   absl::StatusOr<WorkerStatistics> Statistics();
+  // What its machine is. UNIMPLEMENTED where the worker's release does not tell.
+  absl::StatusOr<RemoteHost> DescribeHost();
   // The worker takes no new sessions from now on. Returns how many are open.
   absl::StatusOr<int32_t> Drain();
 

@@ -14,7 +14,7 @@ MODELS = SOURCE / "models"
 DATA = SOURCE / "tests" / "data" / "models"
 F16 = MODELS / "shakespeare-f16.gguf"
 Q8 = MODELS / "shakespeare-q8_0.gguf"
-COMMANDS = ["run", "eval", "perplexity", "tokenize", "inspect", "bench", "explain", "synth", "workers", "digest"]
+COMMANDS = ["run", "eval", "perplexity", "tokenize", "inspect", "bench", "explain", "synth", "workers", "doctor", "digest"]
 
 
 def weft(*arguments, text_in=None):

@@ -8,6 +8,7 @@ from source_tree import Finding
 # file decides. The linker checks calls; this catches what needs no call.
 MAY_USE = {
     "common/base": [],
+    "common/host": ["common/base"],
     "common/metrics": ["common/base"],
     "common/http": ["common/base"],
     "common/tensor": ["common/base"],
@@ -24,9 +25,9 @@ MAY_USE = {
     "common/tls": ["common/base"],
     "common/program": ["common/base", "common/metrics", "common/tensor", "common/graph", "common/device", "common/collectives"],
     "proto": [],
-    "rpc_backend/protocol": ["proto", "common/base", "common/tensor", "common/graph", "common/device",
+    "rpc_backend/protocol": ["proto", "common/base", "common/host", "common/tensor", "common/graph", "common/device",
                              "common/program", "common/transport", "common/digest"],
-    "rpc_backend/client": ["rpc_backend/protocol", "proto", "common/base", "common/tensor", "common/graph", "common/device",
+    "rpc_backend/client": ["rpc_backend/protocol", "proto", "common/base", "common/host", "common/tensor", "common/graph", "common/device",
                            "common/program", "common/collectives", "common/transport", "common/digest"],
     "worker": ["common", "proto", "rpc_backend/protocol"],
     "coordinator": ["common", "coordinator", "proto", "rpc_backend/client", "rpc_backend/protocol/silence_protobuf.h",

@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/host/host_facts.h"
 #include "common/transport/link_probe.h"
+#include "rpc_backend/protocol/host_codec.h"
 #include "rpc_backend/protocol/message_check.h"
 #include "rpc_backend/protocol/message_kinds.h"
 #include "rpc_backend/protocol/program_codec.h"
@@ -210,6 +212,7 @@ grpc::Status ControlService::Statistics(grpc::ServerContext*,
   const absl::StatusOr<std::shared_ptr<weft::Session>> session = Enter(*request);
   if (!session.ok()) return ToGrpc(session.status());
   FillStatistics((*session)->statistics(), *reply);
+  if (request->host()) EncodeHost(ReadHostFacts(), *reply->mutable_host());
   return grpc::Status::OK;
 }
 

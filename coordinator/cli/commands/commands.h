@@ -18,6 +18,7 @@ void AddExplainCommand(CLI::App& app, CommandContext& context);
 void AddSynthCommand(CLI::App& app, CommandContext& context);
 void AddWorkersCommand(CLI::App& app, CommandContext& context);
 void AddDigestCommand(CLI::App& app, CommandContext& context);
+void AddDoctorCommand(CLI::App& app, CommandContext& context);
 void AddCertsCommand(CLI::App& app, CommandContext& context);
 
 }  // namespace weft

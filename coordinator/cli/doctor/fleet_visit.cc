@@ -1,0 +1,118 @@
+#include "coordinator/cli/doctor/fleet_visit.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/cluster/fleet_report.h"
+
+namespace weft {
+namespace {
+
+// Pairs are looked at one by one up to here.
+constexpr size_t kMostPairwise = 16;
+
+constexpr char kUnreachable[] =
+    "is weft-worker running there, on that --listen address and port? Does a firewall let it "
+    "through? Do both sides use --tls, or neither?";
+
+LinkReport BrokenLink(std::string a, std::string b, const absl::Status& status) {
+  LinkReport link;
+  link.a = std::move(a);
+  link.b = std::move(b);
+  link.error = std::string(status.message());
+  return link;
+}
+
+class Visit {
+ public:
+  Visit(const FleetOptions& options, Logger& logger) : options_(options), logger_(logger) {}
+
+  std::vector<Finding> Run(bool measure) {
+    for (const std::string& address : options_.workers) VisitWorker(address);
+    if (measure && !reachable_.empty()) VisitLinks();
+    return std::move(findings_);
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<Fleet>> Open(std::vector<std::string> workers) const {
+    FleetOptions options = options_;
+    options.workers = std::move(workers);
+    return Fleet::Open(options, logger_);
+  }
+
+  void VisitWorker(const std::string& address) {
+    absl::StatusOr<std::unique_ptr<Fleet>> fleet = Open({address});
+    if (!fleet.ok()) {
+      findings_.push_back(
+          {FindingLevel::kProblem, address, std::string(fleet.status().message()), kUnreachable});
+      return;
+    }
+    reachable_.push_back(address);
+    WorkerReport report = ReportFleet(**fleet, false).workers[0];
+    report.name = absl::StrCat("w", reachable_.size() - 1);
+    const std::string subject = absl::StrCat(report.name, " (", report.address, ")");
+    for (Finding& finding : CheckWorker(report, WEFT_VERSION)) {
+      findings_.push_back(std::move(finding));
+    }
+    const absl::StatusOr<RemoteHost> host = (*fleet)->worker(0).DescribeHost();
+    if (!host.ok()) {
+      findings_.push_back({FindingLevel::kNote, subject, std::string(host.status().message()),
+                           "the same release of weft on all machines"});
+      return;
+    }
+    for (Finding& finding : CheckHost(subject, host->facts)) {
+      findings_.push_back(std::move(finding));
+    }
+    findings_.push_back(CheckClock(subject, host->clock_ahead_seconds, host->clock_error_seconds));
+  }
+
+  void VisitLinks() {
+    absl::StatusOr<std::unique_ptr<Fleet>> fleet = Open(reachable_);
+    if (!fleet.ok()) return VisitPairs(fleet.status());
+    for (const LinkReport& link : ReportFleet(**fleet, true).links) {
+      findings_.push_back(CheckLink(link));
+    }
+    fleet->reset();
+    // Who comes first is connected to by those behind it.
+    if (reachable_.size() < 2) return;
+    const std::vector<std::string> reversed(reachable_.rbegin(), reachable_.rend());
+    const absl::Status other_way = Open(reversed).status();
+    if (!other_way.ok()) VisitPairs(other_way);
+  }
+
+  // Which of them it is that do not reach each other.
+  void VisitPairs(const absl::Status& together) {
+    const size_t before = findings_.size();
+    if (reachable_.size() <= kMostPairwise) {
+      for (size_t a = 0; a < reachable_.size(); ++a) {
+        for (size_t b = 0; b < reachable_.size(); ++b) {
+          if (a != b) VisitPair(a, b);
+        }
+      }
+    }
+    if (findings_.size() > before) return;
+    findings_.push_back(CheckLink(BrokenLink("all workers", "each other", together)));
+  }
+
+  void VisitPair(size_t a, size_t b) {
+    const absl::Status status = Open({reachable_[a], reachable_[b]}).status();
+    if (status.ok()) return;
+    findings_.push_back(CheckLink(BrokenLink(reachable_[b], reachable_[a], status)));
+  }
+
+  const FleetOptions options_;
+  Logger& logger_;
+  std::vector<std::string> reachable_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> VisitFleet(const FleetOptions& options, bool measure, Logger& logger) {
+  return Visit(options, logger).Run(measure);
+}
+
+}  // namespace weft

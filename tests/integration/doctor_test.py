@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""weft doctor on this machine and on workers of it: what it finds, what it says to change, its exit code."""
+import json
+import os
+import subprocess
+import unittest
+
+from workers import Worker, addresses
+
+WEFT = os.environ.get("WEFT_BIN_DIR", "build/release/bin") + "/weft"
+
+
+def doctor(*arguments):
+    return subprocess.run([WEFT, "doctor", *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+def findings(*arguments):
+    return json.loads(doctor(*arguments, "--json").stdout)["findings"]
+
+
+def worst(found, subject):
+    order = ["ok", "note", "warning", "problem"]
+    return max((f["level"] for f in found if subject in f["subject"]), key=order.index)
+
+
+class Doctor(unittest.TestCase):
+    def test_this_machine(self):
+        result = doctor()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^ok +this machine: \d+ processors, ")
+        self.assertRegex(result.stdout, r"\n0 problems, \d+ warnings, \d+ notes\n$")
+
+    def test_workers_and_their_links(self):
+        with Worker("--name", "alpha") as first, Worker("--name", "beta") as second:
+            found = findings("--workers", addresses([first, second]))
+        texts = "\n".join(f"{f['level']} {f['subject']}: {f['text']}" for f in found)
+        for name, worker, host in (("w0", first, "alpha"), ("w1", second, "beta")):
+            subject = f"{name} \\({worker.address}\\)"
+            self.assertRegex(texts, rf"(?m)^ok {subject}: weft \S+ on {host}(, answers in \d+ us)?$")
+            self.assertRegex(texts, rf"(?m)^ok {subject}: \d+ processors")
+            self.assertRegex(texts, rf"(?m)^ok {subject}: its clock is (ahead|behind) by 0\.\d+ s")
+        for link in ("w0 - w1", "w0 - coordinator", "w1 - coordinator"):
+            self.assertRegex(texts, rf"(?m)^\w+ {link}: \S+, [\d.]+ us, [\d.]+ GB/s")
+        self.assertNotIn("problem", texts)
+
+    def test_the_others_are_looked_at_where_one_is_not_there(self):
+        with Worker("--name", "alpha") as first, Worker() as gone:
+            missing = gone.address
+            gone.kill()
+            result = doctor("--workers", f"{missing},{first.address}", "--no-links", "--worker-timeout", "1")
+            found = findings("--workers", f"{missing},{first.address}", "--no-links", "--worker-timeout", "1")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"(?m)^weft: error: 1 problem found$")
+        self.assertEqual(worst(found, missing), "problem")
+        self.assertNotEqual(worst(found, first.address), "problem")
+        self.assertTrue(all(f["advice"] for f in found if f["level"] != "ok"), found)
+
+    def test_a_link_over_the_network_stack_of_one_machine_is_remarked(self):
+        with Worker() as first, Worker() as second:
+            found = findings("--workers", addresses([first, second]), "--transport", "grpc")
+        link = next(f for f in found if f["subject"] == "w0 - w1")
+        self.assertEqual(link["level"], "warning")
+        self.assertIn("though both are on one machine", link["text"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -146,6 +146,15 @@ def end(process):
             os.kill(int(child), signal.SIGKILL)
 
 
+def mount_certificates(folder, root):
+    """Puts what `weft certs` made where --tls looks for it, owned as a Secret is that is mounted for the pod's group."""
+    group = int(DOCKERFILE[root.image]["USER"].split(":")[1])
+    for path in pathlib.Path(folder).iterdir():
+        target = shutil.copy2(path, root.path + "/tls/")
+        os.chown(target, 0, group)
+        os.chmod(target, 0o440)
+
+
 class Contents(unittest.TestCase):
     def test_an_image_holds_its_program_and_no_shell(self):
         for image in IMAGES:
@@ -248,19 +257,23 @@ class Running(unittest.TestCase):
             machines = namespaces.Machines(2)
         except namespaces.NotPermitted as error:
             programs.missing("DeployImages.TwoHosts", f"making network namespaces is not permitted here: {error}")
-        # Without certificates, which docs/several-hosts.md's test has.
-        open_wide = ["--insecure"] if "--insecure" in programs.flags("weft", "run") else []
-        with machines, Root("coordinator") as coordinator:
+        secure = ["--tls", "/tls"] if "--tls" in programs.flags("weft-worker") else []  # pending
+        certificates = tempfile.TemporaryDirectory()
+        programs.says("weft", "certs", "init", certificates.name)
+        programs.says("weft", "certs", "worker", "worker", certificates.name, "--host", machines.addresses[1])
+        with machines, certificates, Root("coordinator") as coordinator:
+            mount_certificates(certificates.name + "/coordinator", coordinator)
             shutil.copy2(MODEL, coordinator.path + "/models/model.gguf")
             for image in ("worker", "worker-cuda"):
                 with self.subTest(image=image), Root(image) as root:
-                    command = [*command_of(image), "--insecure", "--cache", "/var/cache/weft", "--transport", "ucx"]
+                    mount_certificates(certificates.name + "/worker", root)
+                    command = [*command_of(image), *(secure or ["--insecure"]), "--cache", "/var/cache/weft", "--transport", "ucx"]
                     with root.start(*command, prefix=machines.prefix(1)) as worker:
                         try:
                             self.await_health(root, worker, machines.prefix(1))
                             code, out, error = coordinator.run(
                                 "/usr/bin/weft", "run", "-m", "/models/model.gguf", "-p", "ROMEO:", "-n", "16", "--temp", "0",
-                                "--workers", machines.addresses[1], "--transport", "ucx", *open_wide, prefix=machines.prefix(0))
+                                "--workers", machines.addresses[1], "--transport", "ucx", *secure, prefix=machines.prefix(0))
                             self.assertEqual((code, out), (0, expected), error)
                         finally:
                             self.assertEqual(end(worker), 0)

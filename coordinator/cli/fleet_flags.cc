@@ -1,12 +1,14 @@
 #include "coordinator/cli/fleet_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/host_address.h"
 #include "common/base/processors.h"
 #include "common/base/status_macros.h"
 
@@ -15,6 +17,9 @@ namespace {
 
 // Of the flags in --help.
 constexpr const char* kGroup = "Workers";
+
+// How long the system may take to say what addresses a name has.
+constexpr std::chrono::seconds kResolveTime{5};
 
 // Another program than the one beside this, for tests.
 constexpr const char* kWorkerVariable = "WEFT_WORKER";
@@ -25,6 +30,11 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
   command
       .add_option("--workers", flags.workers,
                   "workers to use: HOST:PORT,[IPV6]:PORT,unix:PATH (port 7000 if left out)")
+      ->group(kGroup);
+  command
+      .add_option("--workers-dns", flags.workers_dns,
+                  "NAME:PORT: the workers at all addresses of a name; weft serve looks again when "
+                  "one is lost or comes back")
       ->group(kGroup);
   command
       .add_option("--local-workers", flags.local_workers,
@@ -47,6 +57,24 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
       .add_flag("--send-weights", flags.send_weights,
                 "send all weights to the workers, also where they see the file")
       ->group(kGroup);
+}
+
+absl::StatusOr<std::shared_ptr<WorkerDirectory>> MakeWorkerDirectory(const FleetFlags& flags) {
+  if (flags.workers_dns.empty()) return nullptr;
+  const absl::StatusOr<std::string> normal = NormalWorkerAddress(flags.workers_dns);
+  if (!normal.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--workers-dns: ", normal.status().message()));
+  }
+  ASSIGN_OR_RETURN(const HostAddress name, ParseHostAddress(*normal, 0));
+  if (name.host.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--workers-dns: '", flags.workers_dns, "': want NAME:PORT"));
+  }
+  if (!flags.workers.empty() || flags.local_workers != 0) {
+    return absl::InvalidArgumentError(
+        "--workers-dns: without --workers and --local-workers; all workers are behind the name");
+  }
+  return std::make_shared<WorkerDirectory>(name, SystemResolver(kResolveTime));
 }
 
 absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t threads,
@@ -77,6 +105,11 @@ absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t th
     return absl::InvalidArgumentError(
         absl::StrCat("--worker-timeout: ", flags.worker_timeout_s, " seconds, want 0.1 to 3600"));
   }
+  options.directory = flags.directory;
+  if (options.directory == nullptr) {
+    ASSIGN_OR_RETURN(options.directory, MakeWorkerDirectory(flags));
+  }
+  options.watch = flags.watch;
   options.local_workers = flags.local_workers;
   if (const char* const binary = std::getenv(kWorkerVariable)) options.local.binary = binary;
   options.local.threads = threads > 0 ? threads : AvailableProcessors();

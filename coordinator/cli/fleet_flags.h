@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,16 +17,25 @@ namespace weft {
 // As typed.
 struct FleetFlags {
   std::string workers;
+  std::string workers_dns;
+  // Made by the first ParseFleetFlags that is given none; a command that opens several fleets keeps
+  // it here, so that workers keep their names.
+  std::shared_ptr<WorkerDirectory> directory;
+  bool watch = false;  // FleetOptions::watch
   int32_t local_workers = 0;
   std::string transport = "auto";
   double worker_timeout_s = 2.5;
   bool allow_idle = false;
   bool send_weights = false;
 
-  bool any() const { return !workers.empty() || local_workers != 0; }
+  bool any() const { return !workers.empty() || !workers_dns.empty() || local_workers != 0; }
 };
 
 void AddFleetFlags(CLI::App& command, FleetFlags& flags);
+
+// The workers behind --workers-dns; null without the flag. Errors: INVALID_ARGUMENT naming the
+// flag.
+absl::StatusOr<std::shared_ptr<WorkerDirectory>> MakeWorkerDirectory(const FleetFlags& flags);
 
 // What they mean; `threads` and `instruction_set` are for workers that are started here. Errors:
 // INVALID_ARGUMENT naming the flag.

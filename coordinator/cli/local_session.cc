@@ -79,7 +79,9 @@ absl::Status LocalSession::PlaceOnDevices(const ModelFlags& flags) {
   for (const PlacementRemark& remark : placed_.placement.remarks) logger_.Warning(remark.text);
   ASSIGN_OR_RETURN(placed_.batch_ranges,
                    ResolveDeviceBatches(request_.device_batches, placed_.devices));
-  return fleet_ == nullptr || flags.fleet.allow_idle ? absl::OkStatus() : CheckIdleWorkers();
+  // Who names no workers does not know how many there are.
+  const bool may_idle = flags.fleet.allow_idle || !flags.fleet.workers_dns.empty();
+  return fleet_ == nullptr || may_idle ? absl::OkStatus() : CheckIdleWorkers();
 }
 
 absl::Status LocalSession::CheckIdleWorkers() const {

@@ -110,17 +110,51 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(const FleetOptions& options, 
   RETURN_IF_ERROR(fleet->ConnectWorkers(options));
   RETURN_IF_ERROR(fleet->OpenLink(options));
   fleet->weights_ = std::make_unique<FleetWeights>(*fleet->link_, options.ignore_files, logger);
+  RETURN_IF_ERROR(fleet->StartWatch(options));
   return fleet;
 }
 
 Fleet::~Fleet() = default;
 
+RemoteWorkerOptions Fleet::WorkerOptions(const FleetOptions& options) const {
+  RemoteWorkerOptions worker;
+  worker.loss_after = options.loss_after;
+  worker.connect_timeout = options.loss_after;
+  worker.stall_timeout = 4 * options.loss_after;
+  worker.ping_period = std::min(worker.ping_period, options.loss_after / 2);
+  return worker;
+}
+
+absl::Status Fleet::FindAddresses(const FleetOptions& options) {
+  if (options.directory == nullptr) {
+    addresses_ = options.workers;
+  } else {
+    directory_ = options.directory;
+    const Clock::TimePoint deadline = SystemClock().Now() + 4 * options.loss_after;
+    ASSIGN_OR_RETURN(const std::vector<NumberedWorker> found,
+                     FindWorkers(*directory_, WorkerOptions(options), deadline, logger_));
+    for (const NumberedWorker& worker : found) {
+      addresses_.push_back(worker.worker.address);
+      names_.push_back(absl::StrCat("w", worker.number));
+    }
+  }
+  if (local_ != nullptr) {
+    addresses_.insert(addresses_.end(), local_->addresses().begin(), local_->addresses().end());
+  }
+  for (size_t i = names_.size(); i < addresses_.size(); ++i) names_.push_back(absl::StrCat("w", i));
+  return absl::OkStatus();
+}
+
 absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
-  std::vector<std::string> addresses = options.workers;
   SlowStartNotice notice(logger_);
   if (options.local_workers > 0) {
     notice.Expect(absl::StrCat(options.local_workers, " local workers"));
   }
+  const std::string behind =
+      options.directory == nullptr
+          ? ""
+          : absl::StrCat("the workers behind '", options.directory->name().host, "'");
+  if (!behind.empty()) notice.Expect(behind);
   for (const std::string& address : options.workers) notice.Expect(address);
   RETURN_IF_ERROR(notice.Start());
   if (options.local_workers > 0) {
@@ -129,20 +163,17 @@ absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
     local.transport = options.transport;
     ASSIGN_OR_RETURN(local_, LocalWorkers::Spawn(local));
     notice.Reached(absl::StrCat(options.local_workers, " local workers"));
-    addresses.insert(addresses.end(), local_->addresses().begin(), local_->addresses().end());
   }
+  RETURN_IF_ERROR(FindAddresses(options));
+  notice.Reached(behind);
   std::vector<absl::StatusOr<std::unique_ptr<RemoteWorker>>> connected;
-  for (size_t i = 0; i < addresses.size(); ++i) connected.emplace_back(absl::UnknownError(""));
-  RETURN_IF_ERROR(RunParallel(addresses.size(), [&](size_t i) {
-    RemoteWorkerOptions worker;
-    worker.name = absl::StrCat("w", i);
-    worker.address = addresses[i];
-    worker.loss_after = options.loss_after;
-    worker.connect_timeout = options.loss_after;
-    worker.stall_timeout = 4 * options.loss_after;
-    worker.ping_period = std::min(worker.ping_period, options.loss_after / 2);
+  for (size_t i = 0; i < addresses_.size(); ++i) connected.emplace_back(absl::UnknownError(""));
+  RETURN_IF_ERROR(RunParallel(addresses_.size(), [&](size_t i) {
+    RemoteWorkerOptions worker = WorkerOptions(options);
+    worker.name = names_[i];
+    worker.address = addresses_[i];
     connected[i] = RemoteWorker::Connect(worker, &logger_);
-    notice.Reached(addresses[i]);
+    notice.Reached(addresses_[i]);
     return absl::OkStatus();  // below, in order
   }));
   for (absl::StatusOr<std::unique_ptr<RemoteWorker>>& worker : connected) {
@@ -186,6 +217,18 @@ absl::Status Fleet::OpenLink(const FleetOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status Fleet::StartWatch(const FleetOptions& options) {
+  if (directory_ == nullptr || !options.watch) return absl::OkStatus();
+  std::vector<std::string> identities;
+  for (const std::unique_ptr<RemoteWorker>& worker : workers_) {
+    identities.push_back(WorkerIdentity(worker->info()));
+  }
+  WorkerWatch::Options watch;
+  watch.worker = WorkerOptions(options);
+  ASSIGN_OR_RETURN(watch_, WorkerWatch::Start(*directory_, std::move(identities), watch));
+  return absl::OkStatus();
+}
+
 absl::Status Fleet::lost() const {
   for (const std::unique_ptr<RemoteWorker>& worker : workers_) RETURN_IF_ERROR(worker->lost());
   return absl::OkStatus();
@@ -196,7 +239,7 @@ absl::Status Fleet::leaving() const {
     if (!worker->draining()) continue;
     return absl::UnavailableError(absl::StrCat(worker->label(), " is draining"));
   }
-  return absl::OkStatus();
+  return watch_ == nullptr ? absl::OkStatus() : watch_->news();
 }
 
 absl::Status Fleet::Explain(const absl::Status& error) const {

@@ -16,6 +16,8 @@
 #include "common/transport/transport.h"
 #include "coordinator/cluster/fleet_weights.h"
 #include "coordinator/cluster/local_workers.h"
+#include "coordinator/cluster/worker_directory.h"
+#include "coordinator/cluster/worker_search.h"
 #include "rpc_backend/client/fleet_link.h"
 #include "rpc_backend/client/remote_worker.h"
 
@@ -23,6 +25,10 @@ namespace weft {
 
 struct FleetOptions {
   std::vector<std::string> workers;  // addresses
+  // In place of `workers`: those behind a name, each called as it was the last time. Outlives the
+  // fleet, shared with those before and after it. Null: none.
+  std::shared_ptr<WorkerDirectory> directory;
+  bool watch = false;  // look whether more of them come: see Fleet::leaving
   // More workers, started and ended with the fleet; after those of `workers`.
   int32_t local_workers = 0;
   LocalWorkersOptions local;
@@ -57,7 +63,8 @@ class Fleet {
   FleetWeights& weights() { return *weights_; }
   // The first worker that was lost, or OK.
   absl::Status lost() const;
-  // UNAVAILABLE naming the first worker that drains, or OK.
+  // UNAVAILABLE naming the first worker that drains, or those that a watched directory has beyond
+  // this fleet's; or OK.
   absl::Status leaving() const;
   // `error`, or what it follows from: the loss of a worker, or one that could not be asked what its
   // devices support. OK stays OK.
@@ -65,10 +72,17 @@ class Fleet {
 
  private:
   explicit Fleet(Logger& logger) : logger_(logger) {}
+  RemoteWorkerOptions WorkerOptions(const FleetOptions& options) const;
+  // Fills addresses_ and names_.
+  absl::Status FindAddresses(const FleetOptions& options);
   absl::Status ConnectWorkers(const FleetOptions& options);
+  absl::Status StartWatch(const FleetOptions& options);
   absl::Status OpenLink(const FleetOptions& options);
 
   Logger& logger_;
+  std::vector<std::string> addresses_;  // of workers, as they are connected to
+  std::vector<std::string> names_;
+  std::shared_ptr<WorkerDirectory> directory_;  // shared with the fleets before and after
   std::unique_ptr<LocalWorkers> local_;
   std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<std::unique_ptr<RemoteWorker>> workers_;
@@ -76,6 +90,7 @@ class Fleet {
   std::vector<std::string> hosts_;
   std::unique_ptr<FleetLink> link_;
   std::unique_ptr<FleetWeights> weights_;
+  std::unique_ptr<WorkerWatch> watch_;
 };
 
 }  // namespace weft

@@ -267,7 +267,7 @@ class Running(unittest.TestCase):
         with Worker("--metrics-port", "0", *words[1:]) as worker:
             port = await_value(lambda: re.search(r"metrics on http://127.0.0.1:(\d+)/", worker.text()), 20).group(1)
             self.assertEqual([self.probe(container, probe, port) for probe in PROBES], [200, 200, 200])
-            ours = ("--model=", "--host=", "--port=", "--health-port=", "--threads=")
+            ours = ("--model=", "--host=", "--port=", "--health-port=", "--threads=", "--workers-dns=")
             words = [word for word in without_pending(command_line(documents, serve)) if not word.startswith(ours)]
             server = Server(*words[2:], "--workers", worker.address, "--health-port", "0")
             try:

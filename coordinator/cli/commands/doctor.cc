@@ -59,7 +59,12 @@ nlohmann::ordered_json FindingsJson(const std::vector<Finding>& findings) {
 absl::Status Run(const DoctorFlags& flags, CommandContext& context) {
   std::vector<Finding> findings = CheckHost("this machine", ReadHostFacts());
   if (flags.fleet.any()) {
-    ASSIGN_OR_RETURN(const FleetOptions options, ParseFleetFlags(flags.fleet, 0, ""));
+    ASSIGN_OR_RETURN(FleetOptions options, ParseFleetFlags(flags.fleet, 0, ""));
+    if (options.directory !=
+        nullptr) {  // each address is looked at, also those that others leave out
+      ASSIGN_OR_RETURN(options.workers, options.directory->Look());
+      options.directory = nullptr;
+    }
     if (options.local_workers > 0) {
       return absl::InvalidArgumentError(
           "weft doctor: --local-workers are fit if this machine is; name others with --workers");

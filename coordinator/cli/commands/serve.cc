@@ -113,6 +113,8 @@ absl::Status Serve(ServeFlags& flags, CommandContext& context) {
                            .prepare_all = true,
                            .hidden = true};
 
+  ASSIGN_OR_RETURN(flags.model.fleet.directory, MakeWorkerDirectory(flags.model.fleet));
+  flags.model.fleet.watch = true;
   FleetBoard board;
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceLoop> loop,
                    InferenceLoop::Start(OpenLocalServingSession(flags.model, needs, context.clock,

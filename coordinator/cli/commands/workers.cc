@@ -95,7 +95,8 @@ std::string ReportText(const FleetReport& report) {
 
 absl::Status Run(const WorkersFlags& flags, CommandContext& context) {
   if (!flags.fleet.any()) {
-    return absl::InvalidArgumentError("weft workers: name them with --workers HOST:PORT,...");
+    return absl::InvalidArgumentError(
+        "weft workers: name them with --workers HOST:PORT,... or --workers-dns NAME:PORT");
   }
   ASSIGN_OR_RETURN(const FleetOptions options, ParseFleetFlags(flags.fleet, flags.threads, ""));
   ASSIGN_OR_RETURN(const std::unique_ptr<Fleet> fleet, Fleet::Open(options, context.logger));

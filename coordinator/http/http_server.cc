@@ -47,6 +47,20 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
 }
 
+}  // namespace
+
+absl::Status CheckReach(const HttpServerOptions& options) {
+  if (!options.api_keys.empty() || options.no_api_key || IsLoopback(options.host)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--host ", options.host,
+      ": whoever reaches this address could use the model; give --api-key-file FILE, or pass "
+      "--no-api-key on a network that you trust"));
+}
+
+namespace {
+
 OriginRules RulesOf(const HttpServerOptions& options) {
   OriginRules rules;
   rules.origins = options.cors_origins;
@@ -98,6 +112,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOp
                                                               const Parts& parts,
                                                               const Clock& clock, Logger& logger) {
   RETURN_IF_ERROR(CheckOptions(options));
+  RETURN_IF_ERROR(CheckReach(options));
   std::unique_ptr<HttpServer> server(new HttpServer(options, parts, clock, logger));
   RETURN_IF_ERROR(server->Listen(options, clock));
   return server;

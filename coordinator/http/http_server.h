@@ -26,6 +26,7 @@ struct HttpServerOptions {
   std::string health_host;            // empty: as `host`
   std::string model_name;             // as /v1/models lists it
   std::vector<std::string> api_keys;  // empty: everybody may use the API
+  bool no_api_key = false;            // on other addresses than loopback ones, too
   std::string metrics_token_file;     // whose token, or an API key, the health port's /metrics want
   std::vector<std::string> cors_origins;
   std::vector<std::string> allowed_hosts;  // beside loopback names, where there are no keys
@@ -40,6 +41,10 @@ struct HttpServerOptions {
   uint64_t seed = 0;  // of names and of samplers whose request has none: random
   std::vector<ExtraRoute> extra;
 };
+
+// INVALID_ARGUMENT, with what to do, where others than this machine could use the API without a key
+// and nobody said that they may.
+absl::Status CheckReach(const HttpServerOptions& options);
 
 class HttpServer {
  public:

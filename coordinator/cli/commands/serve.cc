@@ -95,6 +95,7 @@ absl::Status Serve(ServeFlags& flags, CommandContext& context) {
     ASSIGN_OR_RETURN(const std::vector<std::string> keys, ReadApiKeys(flags.key_file));
     http.api_keys.insert(http.api_keys.end(), keys.begin(), keys.end());
   }
+  RETURN_IF_ERROR(CheckReach(http));
   // Read here too: tokenizer and template stay while sessions come and go.
   ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file, GgufFile::Open(flags.model.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(file->metadata()));
@@ -154,6 +155,8 @@ void AddHttpFlags(CLI::App& command, ServeFlags& flags) {
       ->capture_default_str();
   command.add_option("--api-key", http.api_keys, "a key that clients must have; may be repeated");
   command.add_option("--api-key-file", flags.key_file, "a file of such keys, one a line");
+  command.add_flag("--no-api-key", http.no_api_key,
+                   "whoever reaches --host may use the API, on other addresses than loopback too");
   command.add_option("--metrics-token-file", http.metrics_token_file,
                      "file with a token for /metrics on the port of health; read again when it "
                      "changes");

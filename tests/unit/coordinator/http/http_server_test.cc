@@ -219,6 +219,22 @@ TEST_F(HttpServerTest, MoreConnectionsThanThreads_WaitTheirTurn) {
   for (const auto& client : clients) EXPECT_THAT(client->ReadUntil("}}}"), HasSubstr("token"));
 }
 
+TEST_F(HttpServerTest, OtherAddresses_WantKeysOrAWordThatNoneAreMeant) {
+  HttpServer::Parts parts;
+  parts.engine = &engine_;
+  parts.tokenizer = tokenizer_.get();
+  options_.host = "0.0.0.0";
+  EXPECT_THAT(HttpServer::Start(options_, parts, clock_, logger_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("--host 0.0.0.0"), HasSubstr("--api-key-file"),
+                             HasSubstr("--no-api-key"))));
+  options_.no_api_key = true;
+  EXPECT_THAT(HttpServer::Start(options_, parts, clock_, logger_), IsOk());
+  options_.no_api_key = false;
+  options_.api_keys = {"key"};
+  EXPECT_THAT(HttpServer::Start(options_, parts, clock_, logger_), IsOk());
+}
+
 TEST_F(HttpServerTest, Metrics_BeyondThisMachine_WantKeyOrToken) {
   const TemporaryFolder folder;
   std::ofstream(folder.File("token")) << "scrape\n";
@@ -391,6 +407,7 @@ TEST_F(HttpServerTest, APortInUse_IsSaid) {
       StatusIs(absl::StatusCode::kUnavailable,
                AllOf(HasSubstr(absl::StrCat("port ", options_.port)), HasSubstr("in use"))));
   options_.host = "no-such-host.invalid";
+  options_.no_api_key = true;
   EXPECT_THAT(HttpServer::Start(options_, parts, clock_, logger_),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no-such-host.invalid")));
 }

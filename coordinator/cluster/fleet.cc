@@ -212,6 +212,7 @@ absl::Status Fleet::OpenLink(const FleetOptions& options) {
     link.transports.push_back(transport.get());
   }
   std::vector<RemoteWorker*> workers;
+  workers.reserve(workers_.size());
   for (const std::unique_ptr<RemoteWorker>& worker : workers_) workers.push_back(worker.get());
   ASSIGN_OR_RETURN(link_, FleetLink::Open(std::move(workers), link));
   return absl::OkStatus();
@@ -220,6 +221,7 @@ absl::Status Fleet::OpenLink(const FleetOptions& options) {
 absl::Status Fleet::StartWatch(const FleetOptions& options) {
   if (directory_ == nullptr || !options.watch) return absl::OkStatus();
   std::vector<std::string> identities;
+  identities.reserve(workers_.size());
   for (const std::unique_ptr<RemoteWorker>& worker : workers_) {
     identities.push_back(WorkerIdentity(worker->info()));
   }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "common/base/log.h"
+#include "rpc_backend/protocol/grpc_tls/grpc_process.h"
 #include "rpc_backend/protocol/silence_protobuf.h"
 #include "worker/worker.h"
 #include "worker/worker_metrics.h"
@@ -41,8 +42,12 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
       "--no-files", options.no_files,
       "use no model files of this machine: weights come from --cache, other workers and the "
       "coordinator");
-  app.add_option("--transport", options.transport, "data plane: auto, ucx, grpc")
+  app.add_option("--transport,--data-plane", options.transport,
+                 "data plane: auto, ucx, grpc, or tls (grpc, all of it encrypted)")
       ->capture_default_str();
+  app.add_option("--tls", options.tls,
+                 "folder with ca.crt, tls.crt and tls.key of this worker (weft certs)")
+      ->envname("WEFT_TLS");
   app.add_option("--lease-ms", options.lease_ms,
                  "a coordinator that is silent for so long has lost its session")
       ->capture_default_str();
@@ -97,6 +102,7 @@ int RunWorkerCommandLine(int argc, char** argv, const DeviceFactory& factory,
                          : options.quiet ? LogLevel::kWarning
                                          : LogLevel::kInfo;
   Logger logger("weft-worker", level);
+  PrepareGrpcProcess();
   SilenceProtobuf();
   return RunWorker(options, factory, logger, wrap_ucx);
 }

@@ -111,9 +111,27 @@ absl::Status Worker::TestDevices() {
   return absl::OkStatus();
 }
 
+absl::Status Worker::OpenSecurity(const WorkerOptions& options, const ListenAddress& address) {
+  if (options.tls.empty()) {
+    if (!address.loopback) {
+      logger_.Warning(StdView(absl::StrCat("--insecure: nothing is encrypted, and whoever reaches ",
+                                           address.Text(), " may use this machine")));
+    }
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(tls_, GrpcTls::Open(options.tls, TlsRole::kWorker));
+  tls_watch_ = std::make_unique<CertificateWatch>(tls_->folder(), clock_, logger_);
+  const CertificateFacts& facts = tls_->folder().facts;
+  const bool all = options.transport == "grpc" || options.transport == "tls";
+  logger_.Info(StdView(absl::StrCat(
+      "TLS 1.3 with certificate ", CertificateText(facts), " until ", UtcText(facts.not_after),
+      all ? "" : "; activations over UCX are not encrypted (--data-plane tls)")));
+  return absl::OkStatus();
+}
+
 absl::Status Worker::OpenTransports(const WorkerOptions& options, const ListenAddress& address,
                                     const TransportWrapper& wrap_ucx) {
-  if (options.transport != "grpc") {
+  if (options.transport != "grpc" && options.transport != "tls") {
     UcxTransportOptions ucx;
     if (!options.data_listen.empty()) {
       ASSIGN_OR_RETURN(const ListenAddress data,
@@ -136,7 +154,8 @@ absl::Status Worker::OpenTransports(const WorkerOptions& options, const ListenAd
       logger_.Warning(StdView(absl::StrCat("data travels over gRPC: ", made.status().message())));
     }
   }
-  grpc_ = std::make_unique<GrpcTransport>("", &logger_);
+  grpc_ = std::make_unique<GrpcTransport>(
+      "", WireSecurity{.tls = tls_.get(), .insecure = options.insecure}, &logger_);
   parts_.transports.push_back(grpc_.get());
   return absl::OkStatus();
 }
@@ -184,6 +203,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", options.listen, ": another process does"));
   }
+  RETURN_IF_ERROR(worker->OpenSecurity(options, address));
   RETURN_IF_ERROR(worker->OpenTransports(options, address, wrap_ucx));
   worker->files_ = std::make_unique<ModelFiles>(!options.no_files);
   worker->parts_.files = worker->files_.get();
@@ -200,6 +220,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
     ASSIGN_OR_RETURN(server.announce.port, AnnouncedPort(options));
   }
   server.data = worker->grpc_.get();
+  server.tls = worker->tls_.get();
+  server.logger = &logger;
   ASSIGN_OR_RETURN(server.hello, worker->MakeHello(options));
   ASSIGN_OR_RETURN(worker->server_,
                    WorkerServer::Start(server, worker->parts_, *worker->sessions_, worker->clock_));
@@ -217,8 +239,9 @@ absl::Status Worker::OpenProbes(const WorkerOptions& options) {
                                                 : "not ready: it has the most sessions it takes");
   };
   pages["/metrics"] = [this] {
-    const WorkerState state{sessions_->count(), sessions_->accepts(), sessions_->draining(),
-                            sessions_->buffer_bytes()};
+    WorkerState state{sessions_->count(), sessions_->accepts(), sessions_->draining(),
+                      sessions_->buffer_bytes()};
+    if (tls_watch_ != nullptr) state.certificate_days_left = tls_watch_->days_left();
     HttpReply reply;
     reply.content_type = kMetricsContentType;
     reply.body = WorkerMetricsText(state, meter_.counts(), parts_.devices, cache_.get());
@@ -242,6 +265,7 @@ absl::Status Worker::OpenProbes(const WorkerOptions& options) {
 }
 
 void Worker::CheckSessions() {
+  if (tls_watch_ != nullptr) tls_watch_->Look();
   sessions_->EndSilent();
   server_->SetServing(sessions_->accepts());
 }

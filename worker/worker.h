@@ -12,7 +12,9 @@
 #include "common/base/log.h"
 #include "common/http/metrics_access.h"
 #include "common/http/probe_server.h"
+#include "common/tls/certificate_watch.h"
 #include "common/transport/transport.h"
+#include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
 #include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
 #include "worker/device_discovery.h"
 #include "worker/listen_address.h"
@@ -54,6 +56,8 @@ class Worker {
   explicit Worker(Logger& logger) : logger_(logger) {}
   // Tests every device. Those that hang are left out for good.
   absl::Status TestDevices();
+  // And says what is encrypted, and what is not.
+  absl::Status OpenSecurity(const WorkerOptions& options, const ListenAddress& address);
   absl::Status OpenTransports(const WorkerOptions& options, const ListenAddress& address,
                               const TransportWrapper& wrap_ucx);
   absl::StatusOr<WorkerHello> MakeHello(const WorkerOptions& options) const;
@@ -62,6 +66,8 @@ class Worker {
   Logger& logger_;
   const SystemClock clock_;
   WorkerDevices devices_;
+  std::unique_ptr<GrpcTls> tls_;                 // null: plaintext
+  std::unique_ptr<CertificateWatch> tls_watch_;  // with it
   std::unique_ptr<ModelFiles> files_;
   std::unique_ptr<WeightCache> cache_;
   std::unique_ptr<Transport> ucx_;  // null where it is absent or refused

@@ -12,6 +12,11 @@ void AddState(const WorkerState& state, MetricList& list) {
   list.Gauge("weft_worker_sessions", "Open sessions.", state.sessions);
   list.Gauge("weft_worker_buffer_bytes", "Memory that sessions hold.",
              static_cast<double>(state.buffer_bytes));
+  if (state.certificate_days_left.has_value()) {
+    list.Gauge("weft_worker_certificate_days_left",
+               "Until the certificate of --tls ends; below 0 after it.",
+               *state.certificate_days_left);
+  }
 }
 
 void AddCounts(const WorkerCounts& counts, MetricList& list) {
@@ -112,7 +117,7 @@ std::string WorkerMetricsTable() {
   counts.traffic[""] = {};
   counts.collectives.seconds[0][0].count = 1;
   MetricList list;
-  AddState({}, list);
+  AddState({.certificate_days_left = 0}, list);
   AddCounts(counts, list);
   AddTraffic(counts, list);
   AddDevice("", {}, list);

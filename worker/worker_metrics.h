@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct WorkerState {
   bool accepts_sessions = false;
   bool draining = false;
   int64_t buffer_bytes = 0;  // of sessions
+  std::optional<double> certificate_days_left = {};
 };
 
 // Metrics in Prometheus' text format; names begin with weft_worker_. `cache` may be null. Listed in

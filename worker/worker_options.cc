@@ -15,13 +15,32 @@ namespace {
 
 constexpr int32_t kMaxThreads = 1024;
 
-absl::Status CheckReach(std::string_view flag, const std::string& text, bool insecure) {
+absl::Status CheckReach(std::string_view flag, const std::string& text,
+                        const WorkerOptions& options) {
   ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(flag, text));
-  if (address.loopback || insecure) return absl::OkStatus();
+  if (address.loopback || options.insecure || !options.tls.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       AbslView(flag), " ", text,
-      ": whoever reaches this address could use the worker, nothing is encrypted yet; pass "
-      "--insecure on a network that you trust"));
+      ": whoever reaches this address could use the worker, and nothing would be encrypted; pass "
+      "--tls DIR ('weft certs --help' says how to make one), or --insecure on a network that you "
+      "trust"));
+}
+
+absl::Status CheckSecurity(const WorkerOptions& options) {
+  const std::string& transport = options.transport;
+  if (transport != "auto" && transport != "ucx" && transport != "grpc" && transport != "tls") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--transport: '", transport, "'; use auto, ucx, grpc or tls"));
+  }
+  if (!options.tls.empty() && options.insecure) {
+    return absl::InvalidArgumentError("--insecure and --tls contradict each other");
+  }
+  if (transport == "tls" && options.tls.empty()) {
+    return absl::InvalidArgumentError("--data-plane tls needs --tls DIR");
+  }
+  RETURN_IF_ERROR(CheckReach("--listen", options.listen, options));
+  if (options.data_listen.empty()) return absl::OkStatus();
+  return CheckReach("--data-listen", options.data_listen, options);
 }
 
 }  // namespace
@@ -62,14 +81,7 @@ absl::Status CheckWorkerOptions(const WorkerOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--metrics-port: ", options.metrics_port, " is no port"));
   }
-  if (options.transport != "auto" && options.transport != "ucx" && options.transport != "grpc") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--transport: '", options.transport, "'; use auto, ucx or grpc"));
-  }
-  RETURN_IF_ERROR(CheckReach("--listen", options.listen, options.insecure));
-  if (!options.data_listen.empty()) {
-    RETURN_IF_ERROR(CheckReach("--data-listen", options.data_listen, options.insecure));
-  }
+  RETURN_IF_ERROR(CheckSecurity(options));
   RETURN_IF_ERROR(ParsePortRange("--data-ports", options.data_ports).status());
   if (options.announce.empty()) return absl::OkStatus();
   return ParseListenAddress("--announce", options.announce).status();

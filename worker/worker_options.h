@@ -26,7 +26,7 @@ struct WorkerOptions {
   std::string cache;            // folder; empty: no cache
   int64_t cache_quota_bytes = int64_t{100} << 30;
   bool no_files = false;           // weights come from cache, peers and coordinator only
-  std::string transport = "auto";  // "auto", "ucx", "grpc"
+  std::string transport = "auto";  // "auto", "ucx", "grpc"; "tls": gRPC, which `tls` encrypts
   int32_t lease_ms = 10000;        // a session without a sign of its coordinator ends after it
   double drain_seconds = 30;       // how long sessions may go on after SIGTERM
   std::string metrics_host = "127.0.0.1";
@@ -34,6 +34,7 @@ struct WorkerOptions {
   std::string metrics_token_file;  // whose token /metrics wants; empty: none
   int32_t parent = 0;              // ends when that process is gone; 0: lives on
   bool self_test = true;           // of every device, at the start
+  std::string tls;                 // folder with certificates; empty: plaintext
   bool insecure = false;           // listen beyond loopback without encryption
   bool quiet = false;
   bool verbose = false;

@@ -23,6 +23,22 @@ constexpr std::chrono::seconds kResolveTime{5};
 
 // Another program than the one beside this, for tests.
 constexpr const char* kWorkerVariable = "WEFT_WORKER";
+constexpr const char* kTlsVariable = "WEFT_TLS";
+
+absl::Status CheckSecurityFlags(const FleetFlags& flags) {
+  const std::string& transport = flags.transport;
+  if (transport != "auto" && transport != "ucx" && transport != "grpc" && transport != "tls") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--transport: '", transport, "': want auto, ucx, grpc or tls"));
+  }
+  if (!flags.tls.empty() && flags.insecure) {
+    return absl::InvalidArgumentError("--insecure and --tls contradict each other");
+  }
+  if (transport == "tls" && flags.tls.empty() && flags.local_workers == 0) {
+    return absl::InvalidArgumentError("--data-plane tls needs --tls DIR");
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -41,9 +57,19 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
                   "start so many workers on this machine, end them with the command")
       ->group(kGroup);
   command
-      .add_option("--transport", flags.transport,
-                  "what carries activations: ucx, grpc, or auto (ucx where all have it)")
+      .add_option("--transport,--data-plane", flags.transport,
+                  "what carries activations: ucx, grpc, tls (grpc, all of it encrypted), or auto "
+                  "(ucx where all have it)")
       ->capture_default_str()
+      ->group(kGroup);
+  command
+      .add_option("--tls", flags.tls,
+                  "folder with ca.crt, tls.crt and tls.key (weft certs): TLS to --workers")
+      ->envname(kTlsVariable)
+      ->group(kGroup);
+  command
+      .add_flag("--insecure", flags.insecure,
+                "connect to other machines although nothing is encrypted")
       ->group(kGroup);
   command
       .add_option("--worker-timeout", flags.worker_timeout_s,
@@ -96,10 +122,7 @@ absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t th
     return absl::InvalidArgumentError(
         absl::StrCat("--local-workers: ", flags.local_workers, ", want at least 1"));
   }
-  if (flags.transport != "auto" && flags.transport != "ucx" && flags.transport != "grpc") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--transport: '", flags.transport, "': want auto, ucx or grpc"));
-  }
+  RETURN_IF_ERROR(CheckSecurityFlags(flags));
   if (!std::isfinite(flags.worker_timeout_s) || flags.worker_timeout_s < 0.1 ||
       flags.worker_timeout_s > 3600) {
     return absl::InvalidArgumentError(
@@ -115,6 +138,9 @@ absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t th
   options.local.threads = threads > 0 ? threads : AvailableProcessors();
   options.local.instruction_set = instruction_set;
   options.transport = flags.transport;
+  const bool elsewhere = !flags.workers.empty() || !flags.workers_dns.empty();
+  options.tls = elsewhere ? flags.tls : "";  // local workers have sockets
+  options.insecure = flags.insecure && elsewhere;
   options.loss_after =
       std::chrono::milliseconds(static_cast<int64_t>(flags.worker_timeout_s * 1000));
   options.ignore_files = flags.send_weights;

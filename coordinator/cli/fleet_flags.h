@@ -25,6 +25,8 @@ struct FleetFlags {
   int32_t local_workers = 0;
   std::string transport = "auto";
   double worker_timeout_s = 2.5;
+  std::string tls;
+  bool insecure = false;
   bool allow_idle = false;
   bool send_weights = false;
 

@@ -107,6 +107,7 @@ absl::StatusOr<std::string> NormalWorkerAddress(std::string_view text) {
 
 absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(const FleetOptions& options, Logger& logger) {
   std::unique_ptr<Fleet> fleet(new Fleet(logger));
+  RETURN_IF_ERROR(fleet->OpenSecurity(options));
   RETURN_IF_ERROR(fleet->ConnectWorkers(options));
   RETURN_IF_ERROR(fleet->OpenLink(options));
   fleet->weights_ = std::make_unique<FleetWeights>(*fleet->link_, options.ignore_files, logger);
@@ -116,8 +117,21 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(const FleetOptions& options, 
 
 Fleet::~Fleet() = default;
 
+absl::Status Fleet::OpenSecurity(const FleetOptions& options) {
+  insecure_ = options.insecure;
+  if (!options.tls.empty()) {
+    ASSIGN_OR_RETURN(tls_, GrpcTls::Open(options.tls, TlsRole::kCoordinator));
+  } else if (options.insecure) {
+    logger_.Warning(
+        "--insecure: what goes to workers on other machines is not encrypted, and they may be "
+        "anybody");
+  }
+  return absl::OkStatus();
+}
+
 RemoteWorkerOptions Fleet::WorkerOptions(const FleetOptions& options) const {
   RemoteWorkerOptions worker;
+  worker.security = {.tls = tls_.get(), .insecure = insecure_};
   worker.loss_after = options.loss_after;
   worker.connect_timeout = options.loss_after;
   worker.stall_timeout = 4 * options.loss_after;
@@ -194,15 +208,16 @@ absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
 
 absl::Status Fleet::OpenLink(const FleetOptions& options) {
   FleetLinkOptions link;
-  link.transport = options.transport;
+  link.transport = options.transport == "tls" ? "grpc" : options.transport;
   // A worker that is lost meanwhile ends it sooner.
   link.timeout = 4 * options.loss_after;
   link.logger = &logger_;
-  if (options.transport != "grpc") {
+  link.security = security();
+  if (link.transport != "grpc") {
     absl::StatusOr<std::unique_ptr<Transport>> ucx = NewUcxTransport(UcxOptionsFor(workers_));
     if (ucx.ok()) {
       transports_.push_back(*std::move(ucx));
-    } else if (options.transport == "ucx") {
+    } else if (link.transport == "ucx") {
       return ucx.status();
     } else {
       logger_.Warning(StdView(absl::StrCat("data travels over gRPC: ", ucx.status().message())));

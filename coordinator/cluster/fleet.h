@@ -20,6 +20,7 @@
 #include "coordinator/cluster/worker_search.h"
 #include "rpc_backend/client/fleet_link.h"
 #include "rpc_backend/client/remote_worker.h"
+#include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
 
 namespace weft {
 
@@ -32,10 +33,12 @@ struct FleetOptions {
   // More workers, started and ended with the fleet; after those of `workers`.
   int32_t local_workers = 0;
   LocalWorkersOptions local;
-  std::string transport = "auto";  // "auto", "ucx", "grpc"
+  std::string transport = "auto";  // "auto", "ucx", "grpc"; "tls": gRPC, which `tls` encrypts
   // A worker that is silent for so long is lost, or is not there. Times for setting connections up
   // and for weights on their way follow from it.
   std::chrono::milliseconds loss_after{2500};
+  std::string tls;            // folder with certificates; empty: plaintext
+  bool insecure = false;      // plaintext to other machines too
   bool ignore_files = false;  // workers get all weights from here, as if they saw no file
 };
 
@@ -75,11 +78,16 @@ class Fleet {
   RemoteWorkerOptions WorkerOptions(const FleetOptions& options) const;
   // Fills addresses_ and names_.
   absl::Status FindAddresses(const FleetOptions& options);
+  absl::Status OpenSecurity(const FleetOptions& options);
   absl::Status ConnectWorkers(const FleetOptions& options);
   absl::Status StartWatch(const FleetOptions& options);
   absl::Status OpenLink(const FleetOptions& options);
 
   Logger& logger_;
+  WireSecurity security() const { return {.tls = tls_.get(), .insecure = insecure_}; }
+
+  std::unique_ptr<GrpcTls> tls_;
+  bool insecure_ = false;
   std::vector<std::string> addresses_;  // of workers, as they are connected to
   std::vector<std::string> names_;
   std::shared_ptr<WorkerDirectory> directory_;  // shared with the fleets before and after

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
@@ -48,6 +49,16 @@ absl::StatusOr<std::string> MakeFolder() {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a folder ", pattern));
   }
   return pattern;
+}
+
+// Ours without the certificates, which are the coordinator's; valid as long as ours is.
+std::vector<char*> EnvironmentOfWorkers() {
+  std::vector<char*> kept;
+  for (char** at = environ; *at != nullptr; ++at) {
+    if (!absl::StartsWith(*at, "WEFT_TLS=")) kept.push_back(*at);
+  }
+  kept.push_back(nullptr);
+  return kept;
 }
 
 // Returns when the process has ended, or after `period`.
@@ -114,7 +125,7 @@ absl::Status LocalWorkers::Start(const LocalWorkersOptions& options, int32_t ind
                                         "--parent",
                                         absl::StrCat(getpid()),
                                         "--transport",
-                                        options.transport,
+                                        options.transport == "tls" ? "grpc" : options.transport,
                                         "--quiet"};
   if (!options.instruction_set.empty()) {
     arguments.insert(arguments.end(), {"--isa", options.instruction_set});
@@ -124,6 +135,7 @@ absl::Status LocalWorkers::Start(const LocalWorkersOptions& options, int32_t ind
   argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  std::vector<char*> environment = EnvironmentOfWorkers();
   // A process group of its own: Ctrl-C in a terminal reaches the coordinator, which ends its
   // workers in order.
   posix_spawnattr_t attributes;
@@ -139,7 +151,7 @@ absl::Status LocalWorkers::Start(const LocalWorkersOptions& options, int32_t ind
   posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
   pid_t process = 0;
   const int error =
-      posix_spawn(&process, binary.c_str(), &files, &attributes, argv.data(), environ);
+      posix_spawn(&process, binary.c_str(), &files, &attributes, argv.data(), environment.data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) return absl::ErrnoToStatus(error, absl::StrCat("cannot start ", binary));

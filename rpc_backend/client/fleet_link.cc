@@ -36,7 +36,7 @@ bool Offers(const RemoteWorker& worker, const std::string& transport) {
 class FleetLink::Impl {
  public:
   Impl(std::vector<RemoteWorker*> workers, const FleetLinkOptions& options)
-      : workers_(std::move(workers)), options_(options), own_transport_("") {}
+      : workers_(std::move(workers)), options_(options), own_transport_("", options_.security) {}
   ~Impl() {
     for (size_t i = 0; i < listeners_.size(); ++i) workers_[i]->RemoveLossListener(listeners_[i]);
   }

@@ -27,6 +27,7 @@ struct FleetLinkOptions {
   std::vector<Transport*> transports;
   std::chrono::milliseconds timeout{10000};  // to set everything up
   PortLimits limits;
+  WireSecurity security;     // of "grpc"
   Logger* logger = nullptr;  // may be null
 };
 

@@ -19,6 +19,7 @@
 #include "common/base/log.h"
 #include "common/device/device.h"
 #include "common/host/host_facts.h"
+#include "rpc_backend/protocol/grpc_tls/wire_security.h"
 
 namespace weft {
 
@@ -43,6 +44,7 @@ struct RemoteWorkerOptions {
   std::chrono::milliseconds disk_timeout{60000};
   std::chrono::milliseconds ping_period{500};
   std::chrono::milliseconds loss_after{2500};
+  WireSecurity security;
 };
 
 // What a worker says about itself. Texts are fit to print.

@@ -15,6 +15,8 @@
 #include "common/base/absl_view.h"
 #include "common/base/error_scope.h"
 #include "common/base/status_macros.h"
+#include "common/tls/tls_probe.h"
+#include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
 #include "rpc_backend/protocol/status_codec.h"
 #include "rpc_backend/protocol/version.h"
 
@@ -34,8 +36,10 @@ std::string Target(const HostAddress& address) {
 // Each has a connection of its own. `answers_within`, if not 0: while calls are in progress it is
 // asked all the time whether it still moves, and broken where that stays without an answer. That
 // is not for one with much in its buffers.
-std::unique_ptr<proto::Worker::Stub> NewStub(const HostAddress& address, const WireLimits& limits,
-                                             std::chrono::milliseconds answers_within) {
+absl::StatusOr<std::unique_ptr<proto::Worker::Stub>> NewStub(
+    const HostAddress& address, const WireSecurity& security, const WireLimits& limits,
+    std::chrono::milliseconds answers_within) {
+  ASSIGN_OR_RETURN(const auto credentials, CredentialsTowards(security, address));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits.control_message_bytes));
   arguments.SetMaxSendMessageSize(static_cast<int>(limits.control_message_bytes));
@@ -49,8 +53,7 @@ std::unique_ptr<proto::Worker::Stub> NewStub(const HostAddress& address, const W
                      static_cast<int>(answers_within.count()) - pause);
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
   }
-  return proto::Worker::NewStub(
-      grpc::CreateCustomChannel(Target(address), grpc::InsecureChannelCredentials(), arguments));
+  return proto::Worker::NewStub(grpc::CreateCustomChannel(Target(address), credentials, arguments));
 }
 
 // How gRPC begins what it says of a connection that gave no answer.
@@ -165,10 +168,11 @@ WorkerConnection::~WorkerConnection() {
 
 absl::Status WorkerConnection::Start() {
   constexpr std::chrono::milliseconds kNever{0};
-  stub_ = NewStub(address_, limits_, options_.loss_after);
-  session_stub_ = NewStub(address_, limits_, kNever);  // it has pings of its own
+  ASSIGN_OR_RETURN(stub_, NewStub(address_, options_.security, limits_, options_.loss_after));
+  // It has pings of its own.
+  ASSIGN_OR_RETURN(session_stub_, NewStub(address_, options_.security, limits_, kNever));
   const Clock::TimePoint deadline = clock_.Now() + options_.connect_timeout;
-  RETURN_IF_ERROR(Hello(options_.connect_timeout));
+  if (absl::Status hello = Hello(options_.connect_timeout); !hello.ok()) return WhyNot(hello);
   if (hello_.draining) {
     return absl::UnavailableError(absl::StrCat(label_, " is draining: it takes no new sessions"));
   }
@@ -176,6 +180,18 @@ absl::Status WorkerConnection::Start() {
   RETURN_IF_ERROR(OpenSession(std::max(left, std::chrono::milliseconds(1))));
   frees_ = std::make_unique<FreeQueue>([this](int64_t handle) { FreeNow(handle); });
   return frees_->Start();
+}
+
+absl::Status WorkerConnection::WhyNot(const absl::Status& error) {
+  if (!absl::IsUnavailable(error) && !absl::IsDeadlineExceeded(error)) return error;
+  constexpr std::chrono::milliseconds kProbeTime{1000};
+  const GrpcTls* const tls = options_.security.tls;
+  const TlsExplanation why = ExplainTlsFailure(address_, tls == nullptr ? nullptr : &tls->folder(),
+                                               clock_, clock_.Now() + kProbeTime);
+  if (why.text.empty()) return error;
+  // Where that is certain it is there, and will answer no differently: no worker was lost.
+  const absl::StatusCode code = why.certain ? absl::StatusCode::kFailedPrecondition : error.code();
+  return absl::Status(code, absl::StrCat(label_, ": ", why.text));
 }
 
 absl::Status WorkerConnection::OpenSession(std::chrono::milliseconds timeout) {

@@ -141,6 +141,8 @@ class WorkerConnection {
   absl::Status Hello(std::chrono::milliseconds timeout);
   void Lose(const std::string& why);
   void EndStalledCalls();
+  // `error` of the first call, or what is found to be the reason.
+  absl::Status WhyNot(const absl::Status& error);
   absl::Status OpenSession(std::chrono::milliseconds timeout);
   // Waits for the loss of the worker, at most for the time of a ping.
   void AwaitLoss();

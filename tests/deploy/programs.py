@@ -16,8 +16,8 @@ VENV = SOURCE / ".venv"
 # Flags that manifests and documents use although the programs do not have them yet, by program. A test fails as soon as
 # one is there: it then has to leave this list.
 PENDING_FLAGS = {
-    "weft": {"--tls", "--insecure"},
-    "weft-worker": {"--tls"},
+    "weft": set(),
+    "weft-worker": set(),
 }
 
 # Commands whose flags are those of a command inside them.
@@ -85,7 +85,7 @@ def check_arguments(words, positionals=False):
             return [f"weft has no command {rest[:1]}"]
         command = rest.pop(0)
     known, pending, wrong = flags(program, command), PENDING_FLAGS[program], []
-    takes_value = {name: True for name in pending - {"--insecure"}} | {"-ngl": True} | known
+    takes_value = {name: True for name in pending} | {"-ngl": True} | known
     while rest:
         name, equals, _ = rest.pop(0).partition("=")
         if not name.startswith("-"):

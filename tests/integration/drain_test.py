@@ -135,7 +135,8 @@ class WorkerMetrics(unittest.TestCase):
         self.assertEqual(get(probes + "/livez")[0], 200)
         self.assertEqual(metrics_text.documented("weft_worker_") - set(after) - {
             "weft_worker_cache_bytes", "weft_worker_cache_quota_bytes", "weft_worker_cache_hits_total",
-            "weft_worker_cache_misses_total", "weft_worker_collective_seconds"}, set())
+            "weft_worker_cache_misses_total", "weft_worker_collective_seconds",
+            "weft_worker_certificate_days_left"}, set())
         self.assertEqual(set(after) - metrics_text.documented("weft_worker_"), set())
         for name in ("weft_worker_sessions", "weft_worker_sessions_opened_total", "weft_worker_programs_total",
                      "weft_worker_steps_total", "weft_worker_compute_seconds_total", "weft_worker_buffer_bytes",

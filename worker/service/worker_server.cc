@@ -8,8 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/absl_view.h"
+#include "common/base/status_macros.h"
+#include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
 #include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
 #include "rpc_backend/protocol/limits.h"
+#include "worker/service/connection_gate.h"
 #include "worker/service/control_service.h"
 
 namespace weft {
@@ -18,6 +22,9 @@ struct WorkerServer::Parts {
   SessionTable* sessions = nullptr;
   std::unique_ptr<ControlService> control;
   std::unique_ptr<grpc::Server> server;
+  // With TLS, in front of gRPC; goes first.
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  std::unique_ptr<ConnectionGate> gate;
 };
 
 WorkerServer::WorkerServer() : parts_(std::make_unique<Parts>()) {}
@@ -28,7 +35,22 @@ absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(
   std::unique_ptr<WorkerServer> made(new WorkerServer());
   made->parts_->sessions = &sessions;
   made->parts_->control = std::make_unique<ControlService>(parts, sessions, options.hello, clock);
+  ASSIGN_OR_RETURN(const int port, made->Listen(options, clock));
+  made->SetServing(true);
+  HostAddress address = options.listen;
+  if (address.socket_path.empty()) address.port = port;
+  made->address_ = address.Text();
+  if (!options.announce.host.empty()) address.host = options.announce.host;
+  if (options.announce.port != 0) address.port = options.announce.port;
+  options.data->SetAddress(address.Text());
+  return made;
+}
+
+absl::StatusOr<int> WorkerServer::Listen(const WorkerServerOptions& options, const Clock& clock) {
+  using ConnectionType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   const WireLimits limits;
+  const bool guarded = options.tls != nullptr && options.listen.socket_path.empty();
+  int port = 0;
   grpc::EnableDefaultHealthCheckService(true);  // of servers built from now on
   grpc::ServerBuilder builder;
   // Else a second worker would share the port in silence.
@@ -38,23 +60,38 @@ absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.SetMaxReceiveMessageSize(static_cast<int>(limits.control_message_bytes));
   builder.SetMaxSendMessageSize(static_cast<int>(limits.control_message_bytes));
-  int port = 0;
-  builder.AddListeningPort(options.listen.Text(), grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(made->parts_->control.get());
+  if (guarded) {
+    const GateLimits gate;
+    ASSIGN_OR_RETURN(parts_->gate,
+                     ConnectionGate::Listen(options.listen, gate, clock, *options.logger));
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                               static_cast<int>(gate.handshake.count()));
+    Logger* const logger = options.logger;
+    parts_->acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        ConnectionType::FROM_FD, options.tls->ForServer([logger](const std::string& why) {
+          logger->Warning(absl::StrCat("refused a call: ", why));
+        }));
+    port = parts_->gate->port();
+  } else {
+    builder.AddListeningPort(options.listen.Text(), grpc::InsecureServerCredentials(), &port);
+  }
+  builder.RegisterService(parts_->control.get());
   builder.RegisterService(&options.data->service());
-  made->parts_->server = builder.BuildAndStart();
-  if (made->parts_->server == nullptr || port == 0) {
+  parts_->server = builder.BuildAndStart();
+  if (parts_->server == nullptr || port == 0) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen.Text(),
                                                ": in use, or not of this machine"));
   }
-  made->SetServing(true);
-  HostAddress address = options.listen;
-  if (address.socket_path.empty()) address.port = port;
-  made->address_ = address.Text();
-  if (!options.announce.host.empty()) address.host = options.announce.host;
-  if (options.announce.port != 0) address.port = options.announce.port;
-  options.data->SetAddress(address.Text());
-  return made;
+  if (!guarded) return port;
+  RETURN_IF_ERROR(
+      parts_->gate->Start([acceptor = parts_->acceptor.get()](int descriptor, std::string first) {
+        const grpc::Slice slice(first);
+        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+        connection.fd = descriptor;
+        connection.read_buffer = grpc::ByteBuffer(&slice, 1);
+        acceptor->HandleNewConnection(&connection);
+      }));
+  return port;
 }
 
 WorkerServer::~WorkerServer() { Shutdown("the worker ends", std::chrono::milliseconds(0)); }
@@ -69,6 +106,7 @@ void WorkerServer::SetServing(bool serving) {
 
 void WorkerServer::Shutdown(const std::string& reason, std::chrono::milliseconds grace) {
   if (parts_->server == nullptr) return;
+  if (parts_->gate != nullptr) parts_->gate->Stop();
   parts_->sessions->EndAll(reason);
   parts_->server->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                         gpr_time_from_millis(grace.count(), GPR_TIMESPAN)));

@@ -8,11 +8,13 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/host_address.h"
+#include "common/base/log.h"
 #include "rpc_backend/protocol/hello_codec.h"
 #include "worker/service/session_table.h"
 
 namespace weft {
 
+class GrpcTls;
 class GrpcTransport;
 
 struct WorkerServerOptions {
@@ -23,6 +25,9 @@ struct WorkerServerOptions {
   WorkerHello hello;
   // The data plane without UCX, which this server serves and tells its address; outlives it.
   GrpcTransport* data = nullptr;
+  // Null: plaintext. Not used on a Unix socket. Outlives the server.
+  const GrpcTls* tls = nullptr;
+  Logger* logger = nullptr;  // of refusals
 };
 
 class WorkerServer {
@@ -46,6 +51,8 @@ class WorkerServer {
  private:
   struct Parts;
   WorkerServer();
+  // Returns the port.
+  absl::StatusOr<int> Listen(const WorkerServerOptions& options, const Clock& clock);
 
   std::unique_ptr<Parts> parts_;
   std::string address_;

@@ -2,7 +2,6 @@
 
 #include <grpc/support/time.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <utility>
@@ -21,19 +20,21 @@ constexpr std::string_view kClosed = "the connection was closed";
 // --- ClientDataStream ---
 
 ClientDataStream::ClientDataStream(std::shared_ptr<GrpcPortCore> core, int32_t peer,
-                                   const std::string& target)
+                                   const std::string& target,
+                                   const std::shared_ptr<grpc::ChannelCredentials>& credentials)
     : core_(std::move(core)), peer_(peer) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  stub_ = proto::WorkerData::NewStub(
-      grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments));
+  stub_ = proto::WorkerData::NewStub(grpc::CreateCustomChannel(target, credentials, arguments));
 }
 
 void ClientDataStream::Start(std::shared_ptr<GrpcPortCore> core, const PortPeer& peer,
-                             const Place& place, const PeerNonce& nonce) {
-  auto owned = absl::WrapUnique(new ClientDataStream(std::move(core), peer.number, place.target));
+                             const Place& place, const PeerNonce& nonce,
+                             const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  auto owned = absl::WrapUnique(
+      new ClientDataStream(std::move(core), peer.number, place.target, credentials));
   ClientDataStream& stream = *owned;
   stream.self_ = std::move(owned);
   stream.stub_->async()->Messages(&stream.context_, &stream);

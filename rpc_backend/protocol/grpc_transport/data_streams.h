@@ -4,6 +4,7 @@
 
 #include <grpcpp/alarm.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/security/credentials.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/server_callback.h>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "common/base/host_address.h"
 #include "proto/worker.grpc.pb.h"
 #include "rpc_backend/protocol/grpc_transport/port_core.h"
 
@@ -25,17 +27,20 @@ class ClientDataStream final
   struct Place {
     std::string text;
     std::string target;  // as gRPC takes it
+    HostAddress server;
     int64_t number = 0;
   };
   // Opens a stream to that port and says hello there. `core` was told of the peer.
   static void Start(std::shared_ptr<GrpcPortCore> core, const PortPeer& peer, const Place& place,
-                    const PeerNonce& nonce);
+                    const PeerNonce& nonce,
+                    const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
   void StartFrame(const proto::DataMessage& frame) override { StartWrite(&frame); }
   void Cancel() override { context_.TryCancel(); }
 
  private:
-  ClientDataStream(std::shared_ptr<GrpcPortCore> core, int32_t peer, const std::string& target);
+  ClientDataStream(std::shared_ptr<GrpcPortCore> core, int32_t peer, const std::string& target,
+                   const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/absl_view.h"
 #include "common/base/escaped_text.h"
+#include "common/base/host_address.h"
 #include "common/base/status_macros.h"
 #include "rpc_backend/protocol/grpc_transport/data_streams.h"
 #include "rpc_backend/protocol/grpc_transport/port_core.h"
@@ -42,25 +43,21 @@ absl::StatusOr<PortPlace> ParsePlace(std::string_view text) {
   place.text = std::string(text);
   const std::string server(text.substr(0, slash));
   if (!absl::SimpleHexAtoi(AbslView(text.substr(slash + 1)), &place.number)) return bad();
-  if (absl::StartsWith(server, "unix:")) {
-    place.target = server;
-    return place;
-  }
-  const size_t colon = server.rfind(':');
-  int32_t port = 0;
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(server.substr(colon + 1), &port) || port < 1 || port > 65535) {
-    return bad();
-  }
-  place.target = absl::StrCat("dns:///", server);
+  absl::StatusOr<HostAddress> parsed = ParseHostAddress(server, 0);
+  if (!parsed.ok()) return bad();
+  place.server = *std::move(parsed);
+  const bool socket = !place.server.socket_path.empty();
+  place.target = socket ? server : absl::StrCat("dns:///", server);
   return place;
 }
 
 class GrpcPort final : public MessagePort {
  public:
   GrpcPort(std::shared_ptr<GrpcPortRegistry> registry, const std::string& server,
-           const PortOptions& options)
-      : registry_(std::move(registry)), core_(std::make_shared<GrpcPortCore>(options)) {
+           const WireSecurity& security, const PortOptions& options)
+      : registry_(std::move(registry)),
+        security_(security),
+        core_(std::make_shared<GrpcPortCore>(options)) {
     number_ = registry_->Add(core_);
     address_ = server.empty() ? "-" : PlaceText(server, number_);
     core_->SetAddress(address_);
@@ -85,12 +82,13 @@ class GrpcPort final : public MessagePort {
       RETURN_IF_ERROR(core_->inbox().AddPeer(peer));
     }
     const absl::StatusOr<PortPlace> place = ParsePlace(address);
-    if (!place.ok()) {
+    auto credentials = place.ok() ? CredentialsTowards(security_, place->server) : place.status();
+    if (!credentials.ok()) {
       MutexLock lock(core_->mutex());
       core_->inbox().RemovePeer(peer.number);
-      return place.status();
+      return credentials.status();
     }
-    ClientDataStream::Start(core_, peer, *place, nonce);
+    ClientDataStream::Start(core_, peer, *place, nonce, *credentials);
     return core_->AwaitWelcome(peer.number, deadline);
   }
 
@@ -138,7 +136,8 @@ class GrpcPort final : public MessagePort {
 
  private:
   const std::shared_ptr<GrpcPortRegistry> registry_;  // shared with the transport
-  const std::shared_ptr<GrpcPortCore> core_;          // shared with streams that gRPC still holds
+  const WireSecurity security_;
+  const std::shared_ptr<GrpcPortCore> core_;  // shared with streams that gRPC still holds
   const SystemClock clock_;
   int64_t number_ = 0;
   std::string address_;
@@ -206,8 +205,9 @@ class DataService final : public proto::WorkerData::CallbackService {
 
 }  // namespace
 
-GrpcTransport::GrpcTransport(std::string address, Logger* logger)
-    : address_(std::move(address)),
+GrpcTransport::GrpcTransport(std::string address, const WireSecurity& security, Logger* logger)
+    : security_(security),
+      address_(std::move(address)),
       registry_(std::make_shared<GrpcPortRegistry>(logger)),
       service_(std::make_unique<DataService>(registry_)) {}
 
@@ -215,7 +215,7 @@ GrpcTransport::~GrpcTransport() = default;
 
 absl::StatusOr<std::unique_ptr<MessagePort>> GrpcTransport::NewPort(const PortOptions& options) {
   RETURN_IF_ERROR(CheckPortOptions(options));
-  return std::make_unique<GrpcPort>(registry_, address_, options);
+  return std::make_unique<GrpcPort>(registry_, address_, security_, options);
 }
 
 grpc::Service& GrpcTransport::service() { return *service_; }

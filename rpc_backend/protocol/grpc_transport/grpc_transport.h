@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/transport/transport.h"
+#include "rpc_backend/protocol/grpc_tls/wire_security.h"
 
 namespace grpc {
 class Service;
@@ -25,9 +26,10 @@ class GrpcTransport final : public Transport {
  public:
   // Its ports can connect, and be connected to where service() is registered with a server.
   // `address` is where others reach that server: "10.0.0.2:7000", "[fe80::1]:7000" or "unix:/path";
-  // empty: its ports only connect. `logger` hears of streams that are refused; outlives the
-  // service; may be null.
-  explicit GrpcTransport(std::string address, Logger* logger = nullptr);
+  // empty: its ports only connect. They connect to other machines as `security` says. `logger`
+  // hears of streams that are refused; outlives the service; may be null.
+  explicit GrpcTransport(std::string address, const WireSecurity& security = {},
+                         Logger* logger = nullptr);
   ~GrpcTransport() override;
 
   const std::string& name() const override { return name_; }
@@ -40,6 +42,7 @@ class GrpcTransport final : public Transport {
 
  private:
   const std::string name_ = "grpc";
+  const WireSecurity security_;
   std::string address_;
   // Shared with the ports, which may outlive the transport.
   std::shared_ptr<GrpcPortRegistry> registry_;

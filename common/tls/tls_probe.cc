@@ -1,0 +1,219 @@
+#include "common/tls/tls_probe.h"
+
+#include <netdb.h>
+#include <openssl/pem.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/unix_time.h"
+#include "common/tls/openssl_objects.h"
+
+namespace weft {
+namespace {
+
+constexpr char kPlaintextThere[] =
+    "it speaks plaintext: start it with --tls DIR, or leave --tls out here";
+constexpr char kTlsThere[] = "it speaks TLS: pass --tls DIR (docs/security.md)";
+// The protocol that gRPC wants, with its length.
+constexpr std::array<unsigned char, 3> kHttp2Protocol = {2, 'h', '2'};
+
+// A connection that is not blocking, and waits no longer than its deadline.
+class ProbeSocket {
+ public:
+  ProbeSocket(const Clock& clock, Clock::TimePoint deadline) : clock_(clock), deadline_(deadline) {}
+  ~ProbeSocket() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  ProbeSocket(const ProbeSocket&) = delete;
+  ProbeSocket& operator=(const ProbeSocket&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+  bool Connect(const HostAddress& address) {
+    addrinfo hints = {};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) !=
+        0) {
+      return false;
+    }
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+    for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+      if (descriptor_ >= 0) close(descriptor_);
+      descriptor_ = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+      if (descriptor_ < 0) continue;
+      if (connect(descriptor_, at->ai_addr, at->ai_addrlen) == 0) return true;
+      if (errno != EINPROGRESS || !Wait(POLLOUT)) continue;
+      int error = 0;
+      socklen_t size = sizeof error;
+      if (getsockopt(descriptor_, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool Wait(short events) {  // NOLINT(google-runtime-int): poll's type
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - clock_.Now());
+    pollfd waiting = {descriptor_, events, 0};
+    return poll(&waiting, 1, static_cast<int>(std::max<int64_t>(left.count(), 0))) == 1;
+  }
+
+ private:
+  const Clock& clock_;
+  const Clock::TimePoint deadline_;
+  int descriptor_ = -1;
+};
+
+enum class Outcome { kDone, kFailed, kClosed, kLate };
+
+// Runs one operation of OpenSSL to its end.
+template <typename Operation>
+Outcome Drive(SSL* connection, ProbeSocket& socket, Operation operation) {
+  while (true) {
+    const int result = operation();
+    if (result > 0) return Outcome::kDone;
+    switch (SSL_get_error(connection, result)) {
+      case SSL_ERROR_WANT_READ:
+        if (!socket.Wait(POLLIN)) return Outcome::kLate;
+        break;
+      case SSL_ERROR_WANT_WRITE:
+        if (!socket.Wait(POLLOUT)) return Outcome::kLate;
+        break;
+      case SSL_ERROR_SSL:
+        return Outcome::kFailed;
+      default:
+        return Outcome::kClosed;
+    }
+  }
+}
+
+OpenSslPointer<SSL_CTX> MakeContext(const TlsFolder* own) {
+  OpenSslPointer<SSL_CTX> context(SSL_CTX_new(TLS_client_method()));
+  if (context == nullptr) return context;
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
+  // What is wrong with the other certificate is asked afterwards.
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);
+  SSL_CTX_set_alpn_protos(context.get(), kHttp2Protocol.data(), kHttp2Protocol.size());
+  if (own == nullptr) return context;
+  const std::string certificate = own->File(kCertificateFile);
+  const std::string key = own->File(kKeyFile);
+  const std::string authorities = own->File(kAuthorityFile);
+  // As they are now: they may have been renewed. Missing ones show in the handshake.
+  SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str());
+  SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM);
+  SSL_CTX_load_verify_locations(context.get(), authorities.c_str(), nullptr);
+  return context;
+}
+
+std::string PemOf(X509* certificate) {
+  const OpenSslPointer<BIO> out(BIO_new(BIO_s_mem()));
+  if (out == nullptr || PEM_write_bio_X509(out.get(), certificate) != 1) return "";
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(out.get(), &data);  // NOLINT(google-runtime-int)
+  return {data, static_cast<size_t>(std::max(size, 0L))};
+}
+
+std::string CertificateComplaint(SSL* connection, const std::string& host) {
+  const OpenSslPointer<X509> certificate(SSL_get1_peer_certificate(connection));
+  if (certificate == nullptr) return "";
+  const std::string pem = PemOf(certificate.get());
+  const auto facts = ReadCertificateFacts(pem);
+  if (!facts.ok()) return "its certificate cannot be read";
+  const std::string text = CertificateText(*facts);
+  if (const absl::Status dates = CheckCertificateDates(*facts, UnixSeconds()); !dates.ok()) {
+    return absl::StrCat("its ", dates.message());
+  }
+  if (const auto result = SSL_get_verify_result(connection); result != X509_V_OK) {
+    return absl::StrCat("its certificate ", text, " is not from the authority in ", kAuthorityFile,
+                        " here: ", X509_verify_cert_error_string(result));
+  }
+  if (facts->role != TlsRole::kWorker) {
+    return absl::StrCat("its certificate ", text, " is not a worker's");
+  }
+  if (!CertificateNamesHost(pem, host).value_or(false)) {
+    return absl::StrCat("its certificate ", text, " does not name ", host,
+                        ": connect to one of its names, or make it with 'weft certs worker ... ",
+                        "--host ", host, "'");
+  }
+  return "";
+}
+
+std::string FailureText(const TlsFolder* own) {
+  const std::string reason = TakeOpenSslError();
+  for (const char* const part :
+       {"wrong version number", "http request", "packet length too long", "record layer failure"}) {
+    if (absl::StrContains(reason, part)) return own == nullptr ? "" : kPlaintextThere;
+  }
+  if (absl::StrContains(reason, "protocol version") ||
+      absl::StrContains(reason, "unsupported protocol")) {
+    return "it does not speak TLS 1.3";
+  }
+  if (own == nullptr) return kTlsThere;  // it answered in TLS, whatever it said
+  if (!absl::StrContains(reason, "alert")) return absl::StrCat("TLS: ", reason);
+  return absl::StrCat("it refuses certificate '", own->facts.name, "' of this side: ", reason);
+}
+
+// After the handshake the server still has to accept our certificate; then gRPC speaks first.
+TlsExplanation AwaitWelcome(SSL* connection, ProbeSocket& socket, const TlsFolder& own) {
+  char byte = 0;
+  switch (Drive(connection, socket, [&] { return SSL_read(connection, &byte, 1); })) {
+    case Outcome::kFailed:
+      return {FailureText(&own), true};
+    case Outcome::kClosed:
+      // TLS has a word for why; gRPC does not send it.
+      return {absl::StrCat("it closed the connection after it had seen certificate '",
+                           own.facts.name, "' of this side, by '", own.facts.issuer, "', until ",
+                           UtcText(own.facts.not_after),
+                           ": its ca.crt or its clock may differ; its log has a line"),
+              false};
+    case Outcome::kDone:
+    case Outcome::kLate:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+TlsExplanation ExplainTlsFailure(const HostAddress& address, const TlsFolder* own,
+                                 const Clock& clock, Clock::TimePoint deadline) {
+  if (address.host.empty()) return {};
+  ProbeSocket socket(clock, deadline);
+  if (!socket.Connect(address)) return {};
+  const OpenSslPointer<SSL_CTX> context = MakeContext(own);
+  if (context == nullptr) return {};
+  const OpenSslPointer<SSL> connection(SSL_new(context.get()));
+  if (connection == nullptr || SSL_set_fd(connection.get(), socket.descriptor()) != 1) return {};
+  (void)TakeOpenSslError();
+  switch (Drive(connection.get(), socket, [&] { return SSL_connect(connection.get()); })) {
+    case Outcome::kFailed: {
+      std::string text = FailureText(own);
+      const bool certain = !text.empty();
+      return {std::move(text), certain};
+    }
+    case Outcome::kDone:
+      break;
+    case Outcome::kClosed:
+      if (own == nullptr) return {};
+      return {"it closed the connection: is it started with --tls, or has it too many?", false};
+    case Outcome::kLate:
+      return {};
+  }
+  if (own == nullptr) return {kTlsThere, true};
+  std::string complaint = CertificateComplaint(connection.get(), address.host);
+  if (!complaint.empty()) return {std::move(complaint), true};
+  return AwaitWelcome(connection.get(), socket, *own);
+}
+
+}  // namespace weft

@@ -1,0 +1,131 @@
+#include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
+
+#include <grpcpp/security/auth_metadata_processor.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
+#include "common/base/status_macros.h"
+#include "common/base/unix_time.h"
+#include "rpc_backend/protocol/grpc_tls/call_policy.h"
+#include "rpc_backend/protocol/grpc_tls/grpc_process.h"
+
+namespace weft {
+namespace {
+
+constexpr unsigned int kRefreshSeconds = 1;
+// The names of gRPC's properties of a connection.
+constexpr char kUriProperty[] = "peer_uri";
+constexpr char kNameProperty[] = "x509_common_name";
+constexpr char kPathKey[] = ":path";
+
+std::string TextOf(const grpc::string_ref& text) { return {text.data(), text.size()}; }
+
+std::vector<std::string> TextsOf(const std::vector<grpc::string_ref>& texts) {
+  std::vector<std::string> made;
+  made.reserve(texts.size());
+  for (const grpc::string_ref& text : texts) made.push_back(TextOf(text));
+  return made;
+}
+
+absl::Status CheckWorkerCertificate(const std::string& pem, const std::string& host) {
+  ASSIGN_OR_RETURN(const CertificateFacts facts, ReadCertificateFacts(pem));
+  if (facts.role != TlsRole::kWorker) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("its certificate ", CertificateText(facts), " is not a worker's"));
+  }
+  ASSIGN_OR_RETURN(const bool names_host, CertificateNamesHost(pem, host));
+  if (names_host) return absl::OkStatus();
+  return absl::UnauthenticatedError(
+      absl::StrCat("its certificate ", CertificateText(facts), " does not name ", host,
+                   "; make it with 'weft certs worker ... --host ", host, "'"));
+}
+
+// Beside OpenSSL's check of the chain.
+class WorkerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
+ public:
+  ~WorkerVerifier() override = default;
+  bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)>, grpc::Status* status) override {
+    const absl::Status checked =
+        CheckWorkerCertificate(TextOf(request->peer_cert()), TextOf(request->target_name()));
+    *status = checked.ok()
+                  ? grpc::Status::OK
+                  : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(checked.message()));
+    return true;
+  }
+  void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}
+};
+
+class CallGuard final : public grpc::AuthMetadataProcessor {
+ public:
+  explicit CallGuard(std::function<void(const std::string&)> refused)
+      : refused_(std::move(refused)) {}
+
+  bool IsBlocking() const override { return false; }
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
+                       OutputMetadata*) override {
+    const auto path = metadata.find(kPathKey);
+    const std::vector<grpc::string_ref> names = context->FindPropertyValues(kNameProperty);
+    const absl::Status checked =
+        CheckCall(path == metadata.end() ? "" : TextOf(path->second),
+                  RoleOfUris(TextsOf(context->FindPropertyValues(kUriProperty))),
+                  names.empty() ? "" : TextOf(names.front()));
+    if (checked.ok()) return grpc::Status::OK;
+    const std::string why(checked.message());
+    if (refused_) refused_(why);
+    return {grpc::StatusCode::PERMISSION_DENIED, why};
+  }
+
+ private:
+  const std::function<void(const std::string&)> refused_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcTls>> GrpcTls::Open(const std::string& folder, TlsRole role) {
+  RETURN_IF_ERROR(CheckGrpcProcess());
+  ASSIGN_OR_RETURN(TlsFolder loaded, LoadTlsFolder(folder, role, UnixSeconds()));
+  return std::unique_ptr<GrpcTls>(new GrpcTls(std::move(loaded)));
+}
+
+GrpcTls::GrpcTls(TlsFolder folder)
+    : folder_(std::move(folder)),
+      provider_(std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+          folder_.File(kKeyFile), folder_.File(kCertificateFile), folder_.File(kAuthorityFile),
+          kRefreshSeconds)) {}
+
+GrpcTls::~GrpcTls() = default;
+
+std::shared_ptr<grpc::ChannelCredentials> GrpcTls::ForWorkers() const {
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(provider_);
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): gRPC's object keeps it
+  options.set_certificate_verifier(
+      grpc::experimental::ExternalCertificateVerifier::Create<WorkerVerifier>());
+  options.set_check_call_host(false);  // the verifier did, for the connection
+  return grpc::experimental::TlsCredentials(options);
+}
+
+std::shared_ptr<grpc::ServerCredentials> GrpcTls::ForServer(
+    std::function<void(const std::string& why)> refused) const {
+  grpc::experimental::TlsServerCredentialsOptions options(provider_);
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  std::shared_ptr<grpc::ServerCredentials> credentials =
+      grpc::experimental::TlsServerCredentials(options);
+  credentials->SetAuthMetadataProcessor(std::make_shared<CallGuard>(std::move(refused)));
+  return credentials;
+}
+
+}  // namespace weft

@@ -1,0 +1,104 @@
+// What a worker's certificate opens at another worker, and what it does not.
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "common/base/unix_time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc_backend/protocol/grpc_tls/call_policy.h"
+#include "rpc_backend/protocol/grpc_tls/grpc_process.h"
+#include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_certificates.h"
+#include "worker/worker.h"
+
+namespace weft {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class TlsWorkerTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { PrepareGrpcProcess(); }
+
+  void SetUp() override {
+    WorkerOptions options;
+    options.listen = "127.0.0.1:0";
+    options.threads = 1;
+    options.transport = "tls";
+    options.self_test = false;
+    options.tls = authority_.Write("w0", authority_.Make(TlsRole::kWorker, {"127.0.0.1"}));
+    auto worker = Worker::Start(options, nullptr, logger_);
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    worker_ = *std::move(worker);
+  }
+
+  // The status of a call with an empty message.
+  grpc::Status Call(TlsRole role, const std::string& path) {
+    const auto tls =
+        GrpcTls::Open(authority_.Write("caller", authority_.Make(role, {"caller"})), role);
+    EXPECT_TRUE(tls.ok()) << tls.status();
+    grpc::GenericStub stub(grpc::CreateChannel(worker_->address(), (*tls)->ForWorkers()));
+    grpc::ClientContext context;
+    context.set_deadline(gpr_time_from_seconds(30, GPR_TIMESPAN));
+    grpc::CompletionQueue queue;
+    const grpc::Slice nothing;
+    const grpc::ByteBuffer request(&nothing, 1);
+    auto call = stub.PrepareUnaryCall(&context, path, request, &queue);
+    call->StartCall();
+    grpc::ByteBuffer reply;
+    grpc::Status status;
+    call->Finish(&reply, &status, &call);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    return status;
+  }
+
+  Logger logger_{"tls_worker_test", LogLevel::kError};
+  const TestAuthority authority_{UnixSeconds()};
+  std::unique_ptr<Worker> worker_;
+};
+
+TEST_F(TlsWorkerTest, Coordinator_MayCallEverything) {
+  EXPECT_TRUE(Call(TlsRole::kCoordinator, "/grpc.health.v1.Health/Check").ok());
+  // It is heard, and has no version.
+  const grpc::Status hello = Call(TlsRole::kCoordinator, "/weft.proto.Worker/Hello");
+  EXPECT_NE(hello.error_code(), grpc::StatusCode::PERMISSION_DENIED) << hello.error_message();
+  EXPECT_NE(hello.error_code(), grpc::StatusCode::UNAVAILABLE) << hello.error_message();
+}
+
+TEST_F(TlsWorkerTest, Worker_MayAskForHealthOnly) {
+  EXPECT_TRUE(Call(TlsRole::kWorker, "/grpc.health.v1.Health/Check").ok());
+  for (const char* path : {"/weft.proto.Worker/Hello", "/weft.proto.Worker/Session",
+                           "/weft.proto.Worker/LoadWeights", "/weft.proto.Other/Thing"}) {
+    const grpc::Status status = Call(TlsRole::kWorker, path);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << path;
+    EXPECT_THAT(status.error_message(), AllOf(HasSubstr("'caller'"), HasSubstr("role worker"),
+                                              HasSubstr(path), HasSubstr("coordinator")));
+  }
+}
+
+TEST(CallPolicyTest, NoRole_MayCallNothing) {
+  for (const char* path : {"/weft.proto.WorkerData/Messages", "/grpc.health.v1.Health/Check", ""}) {
+    EXPECT_THAT(CheckCall(path, TlsRole::kNone, "x"),
+                StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("role none")));
+  }
+}
+
+TEST(CallPolicyTest, Paths_AreComparedWhole) {
+  EXPECT_OK(CheckCall("/weft.proto.WorkerData/Messages", TlsRole::kWorker, "x"));
+  for (const char* path : {"/weft.proto.WorkerData/MessagesX", "/weft.proto.WorkerData/",
+                           "weft.proto.WorkerData/Messages", "//weft.proto.WorkerData/Messages"}) {
+    EXPECT_THAT(CheckCall(path, TlsRole::kWorker, "x"),
+                StatusIs(absl::StatusCode::kPermissionDenied))
+        << path;
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,102 @@
+// Where strangers knock: listens, looks at the first bytes of each connection, and lets through
+// only beginnings of TLS 1.3, few at a time. What stands before it is bounded in number, bytes and
+// time, whatever arrives.
+//
+// gRPC would take any number of connections, and stop listening for good once the process has no
+// file descriptors left.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/base/host_address.h"
+#include "common/base/log.h"
+
+namespace weft {
+
+struct GateLimits {
+  // For the first bytes, and then for the handshake, which is with whoever was given the
+  // connection: so long each may go on without anybody known on the other side.
+  std::chrono::milliseconds first_bytes{3000};
+  std::chrono::milliseconds handshake{5000};
+  // Of connections in that state: all, and from one address (of IPv6: one /64 network).
+  size_t connections = 256;
+  size_t connections_per_host = 64;
+};
+
+class ConnectionGate {
+ public:
+  // Takes a connection, not blocking, and what was read of it. Called from the gate's thread.
+  using Take = std::function<void(int descriptor, std::string first_bytes)>;
+
+  // Listens on every address of that host when it returns, but accepts only once started. All
+  // outlive it. Errors: UNAVAILABLE naming the address; RESOURCE_EXHAUSTED.
+  static absl::StatusOr<std::unique_ptr<ConnectionGate>> Listen(const HostAddress& address,
+                                                                const GateLimits& limits,
+                                                                const Clock& clock, Logger& logger);
+  ~ConnectionGate();
+
+  int32_t port() const { return port_; }
+  absl::Status Start(Take take);
+  // Listens no more; waits for a call of Take to return.
+  void Stop();
+
+ private:
+  struct Visitor {
+    std::string host;  // that is counted
+    std::string name;  // for people
+    std::string bytes;
+    Clock::TimePoint deadline;
+  };
+  struct Admission {
+    std::string host;
+    Clock::TimePoint until;
+  };
+
+  ConnectionGate(const GateLimits& limits, const Clock& clock, Logger& logger)
+      : limits_(limits), clock_(clock), logger_(logger) {}
+  absl::Status Bind(const HostAddress& address);
+  void Run();
+  // False: stop.
+  bool Wait();
+  void Accept(int listener);
+  void Read(int descriptor);
+  // What is late or no longer counts.
+  void Expire();
+  void Admit(int descriptor);
+  void Refuse(int descriptor, std::string_view why);
+  void Report(std::string_view name, std::string_view why);
+  size_t& CountOf(const std::string& host) { return counts_[host]; }
+  void Forget(const std::string& host);
+
+  const GateLimits limits_;
+  const Clock& clock_;
+  Logger& logger_;
+  int32_t port_ = 0;
+  std::vector<int> listeners_;
+  int stop_ = -1;  // an eventfd
+  Take take_;
+  // Of the thread:
+  std::map<int, Visitor> visitors_;
+  std::deque<Admission> admitted_;  // whose handshake may still go on, oldest first
+  std::map<std::string, size_t> counts_;
+  Clock::TimePoint pause_until_;  // no descriptors left
+  Clock::TimePoint report_window_;
+  int reports_ = 0;
+  int64_t unreported_ = 0;
+
+  std::thread thread_;
+};
+
+}  // namespace weft

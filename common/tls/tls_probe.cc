@@ -186,8 +186,9 @@ TlsExplanation AwaitWelcome(SSL* connection, ProbeSocket& socket, const TlsFolde
 
 }  // namespace
 
-TlsExplanation ExplainTlsFailure(const HostAddress& address, const TlsFolder* own,
-                                 const Clock& clock, Clock::TimePoint deadline) {
+TlsExplanation ExplainTlsFailure(const HostAddress& address, const std::string& tls_name,
+                                 const TlsFolder* own, const Clock& clock,
+                                 Clock::TimePoint deadline) {
   if (address.host.empty()) return {};
   ProbeSocket socket(clock, deadline);
   if (!socket.Connect(address)) return {};
@@ -211,7 +212,8 @@ TlsExplanation ExplainTlsFailure(const HostAddress& address, const TlsFolder* ow
       return {};
   }
   if (own == nullptr) return {kTlsThere, true};
-  std::string complaint = CertificateComplaint(connection.get(), address.host);
+  std::string complaint =
+      CertificateComplaint(connection.get(), tls_name.empty() ? address.host : tls_name);
   if (!complaint.empty()) return {std::move(complaint), true};
   return AwaitWelcome(connection.get(), socket, *own);
 }

@@ -18,8 +18,10 @@ struct TlsExplanation {
 };
 
 // Nothing where nobody listens, or all is well. `own` is what this side connects with; null:
-// plaintext. The other side is a worker. Takes until `deadline` at most, and a look-up of the name.
-TlsExplanation ExplainTlsFailure(const HostAddress& address, const TlsFolder* own,
-                                 const Clock& clock, Clock::TimePoint deadline);
+// plaintext. The other side is a worker, whose certificate names `tls_name` (empty: the host of
+// `address`). Takes until `deadline` at most, and a look-up of the name.
+TlsExplanation ExplainTlsFailure(const HostAddress& address, const std::string& tls_name,
+                                 const TlsFolder* own, const Clock& clock,
+                                 Clock::TimePoint deadline);
 
 }  // namespace weft

@@ -45,6 +45,8 @@ struct RemoteWorkerOptions {
   std::chrono::milliseconds ping_period{500};
   std::chrono::milliseconds loss_after{2500};
   WireSecurity security;
+  // What its certificate must name; empty: the host of `address`.
+  std::string tls_name;
 };
 
 // What a worker says about itself. Texts are fit to print.

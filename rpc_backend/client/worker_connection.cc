@@ -37,12 +37,13 @@ std::string Target(const HostAddress& address) {
 // asked all the time whether it still moves, and broken where that stays without an answer. That
 // is not for one with much in its buffers.
 absl::StatusOr<std::unique_ptr<proto::Worker::Stub>> NewStub(
-    const HostAddress& address, const WireSecurity& security, const WireLimits& limits,
+    const HostAddress& address, const RemoteWorkerOptions& options, const WireLimits& limits,
     std::chrono::milliseconds answers_within) {
-  ASSIGN_OR_RETURN(const auto credentials, CredentialsTowards(security, address));
+  ASSIGN_OR_RETURN(const auto credentials, CredentialsTowards(options.security, address));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits.control_message_bytes));
   arguments.SetMaxSendMessageSize(static_cast<int>(limits.control_message_bytes));
+  if (!options.tls_name.empty()) arguments.SetSslTargetNameOverride(options.tls_name);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -168,9 +169,9 @@ WorkerConnection::~WorkerConnection() {
 
 absl::Status WorkerConnection::Start() {
   constexpr std::chrono::milliseconds kNever{0};
-  ASSIGN_OR_RETURN(stub_, NewStub(address_, options_.security, limits_, options_.loss_after));
+  ASSIGN_OR_RETURN(stub_, NewStub(address_, options_, limits_, options_.loss_after));
   // It has pings of its own.
-  ASSIGN_OR_RETURN(session_stub_, NewStub(address_, options_.security, limits_, kNever));
+  ASSIGN_OR_RETURN(session_stub_, NewStub(address_, options_, limits_, kNever));
   const Clock::TimePoint deadline = clock_.Now() + options_.connect_timeout;
   if (absl::Status hello = Hello(options_.connect_timeout); !hello.ok()) return WhyNot(hello);
   if (hello_.draining) {
@@ -186,8 +187,9 @@ absl::Status WorkerConnection::WhyNot(const absl::Status& error) {
   if (!absl::IsUnavailable(error) && !absl::IsDeadlineExceeded(error)) return error;
   constexpr std::chrono::milliseconds kProbeTime{1000};
   const GrpcTls* const tls = options_.security.tls;
-  const TlsExplanation why = ExplainTlsFailure(address_, tls == nullptr ? nullptr : &tls->folder(),
-                                               clock_, clock_.Now() + kProbeTime);
+  const TlsExplanation why =
+      ExplainTlsFailure(address_, options_.tls_name, tls == nullptr ? nullptr : &tls->folder(),
+                        clock_, clock_.Now() + kProbeTime);
   if (why.text.empty()) return error;
   // Where that is certain it is there, and will answer no differently: no worker was lost.
   const absl::StatusCode code = why.certain ? absl::StatusCode::kFailedPrecondition : error.code();

@@ -55,6 +55,11 @@ class Doctor(unittest.TestCase):
         self.assertNotEqual(worst(found, first.address), "problem")
         self.assertTrue(all(f["advice"] for f in found if f["level"] != "ok"), found)
 
+    def test_workers_behind_a_name(self):
+        with Worker() as worker:
+            found = findings("--workers-dns", f"localhost:{worker.address.rsplit(':', 1)[1]}", "--no-links")
+        self.assertEqual(worst(found, worker.address), "note" if worst(found, "this machine") == "note" else "ok")
+
     def test_a_link_over_the_network_stack_of_one_machine_is_remarked(self):
         with Worker() as first, Worker() as second:
             found = findings("--workers", addresses([first, second]), "--transport", "grpc")

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import tempfile
 import unittest
 
 from workers import Worker, addresses
@@ -59,6 +60,16 @@ class Doctor(unittest.TestCase):
         with Worker() as worker:
             found = findings("--workers-dns", f"localhost:{worker.address.rsplit(':', 1)[1]}", "--no-links")
         self.assertEqual(worst(found, worker.address), "note" if worst(found, "this machine") == "note" else "ok")
+
+    def test_certificates(self):
+        with tempfile.TemporaryDirectory() as folder:
+            certs = f"{folder}/certs"
+            subprocess.run([WEFT, "certs", "init", certs, "--days", "3"], check=True, capture_output=True, timeout=60)
+            soon = findings("--tls", f"{certs}/coordinator")
+            none = doctor("--tls", certs)
+        self.assertEqual(worst(soon, "--tls"), "warning")
+        self.assertEqual(none.returncode, 1)
+        self.assertRegex(none.stdout, "(?m)^problem +--tls .*tls.crt")
 
     def test_a_link_over_the_network_stack_of_one_machine_is_remarked(self):
         with Worker() as first, Worker() as second:

@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/unix_time.h"
 #include "common/host/host_facts.h"
+#include "common/tls/tls_folder.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/doctor/checks.h"
 #include "coordinator/cli/doctor/fleet_visit.h"
@@ -56,8 +57,19 @@ nlohmann::ordered_json FindingsJson(const std::vector<Finding>& findings) {
           {"warnings", Count(findings, FindingLevel::kWarning)}};
 }
 
+// The folder of --tls: what a worker would say of it, and how long it will.
+Finding CheckTls(const std::string& path) {
+  const std::string subject = absl::StrCat("--tls ", path);
+  const int64_t now = UnixSeconds();
+  const absl::StatusOr<TlsFolder> folder = LoadTlsFolder(path, TlsRole::kCoordinator, now);
+  if (folder.ok()) return CheckCertificate(subject, folder->facts, now);
+  return {FindingLevel::kProblem, subject, std::string(folder.status().message()),
+          "weft certs init makes such a folder, weft certs coordinator renews its certificate"};
+}
+
 absl::Status Run(const DoctorFlags& flags, CommandContext& context) {
   std::vector<Finding> findings = CheckHost("this machine", ReadHostFacts());
+  if (!flags.fleet.tls.empty()) findings.push_back(CheckTls(flags.fleet.tls));
   if (flags.fleet.any()) {
     ASSIGN_OR_RETURN(FleetOptions options, ParseFleetFlags(flags.fleet, 0, ""));
     if (options.directory !=

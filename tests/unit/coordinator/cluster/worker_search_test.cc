@@ -186,8 +186,10 @@ TEST_F(WorkerSearchTest, Watch_NewWorker_IsNewsAndOldOnesAreNot) {
   std::filesystem::create_symlink(folder_.File("w1.sock"), folder_.File("w0.sock"));
   const auto directory = Directory();
   Set({Address(1)});
-  ASSERT_OK_AND_ASSIGN(const auto worker,
-                       RemoteWorker::Connect({.name = "w0", .address = Address(1)}, nullptr));
+  RemoteWorkerOptions address;
+  address.name = "w0";
+  address.address = Address(1);
+  ASSERT_OK_AND_ASSIGN(const auto worker, RemoteWorker::Connect(address, nullptr));
   WorkerWatch::Options options;
   options.period = milliseconds(20);
   options.quiet_start = milliseconds(0);

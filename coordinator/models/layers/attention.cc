@@ -59,13 +59,16 @@ NodeId SelfAttention(GraphContext& context, int64_t layer, NodeId h, bool store_
   const NodeId slots = context.Input(ModelInput::kSlots);
   const NodeId key_pages = g.KvStore(context.KeyPages(layer), key, slots);
   const NodeId value_pages = g.KvStore(context.ValuePages(layer), x.value, slots);
-  // Also where nothing reads it (a model of one layer): the inputs of a graph have no gaps.
-  const NodeId sequences = context.Input(ModelInput::kSequences);
-  if (store_only) return kNoNode;
+  if (store_only) {
+    // Of a model of one layer nothing else reads it, and the inputs of a graph have no gaps.
+    context.Input(ModelInput::kSequences);
+    return kNoNode;
+  }
   const NodeId query = g.Rope(x.query, positions, factors, model.rope);
   PagedAttentionAttributes attributes;
   attributes.scale = model.attention_scale;
   const NodeId table = context.PageTable();
+  const NodeId sequences = context.Input(ModelInput::kSequences);
   const NodeId heads = g.PagedAttention(query, key_pages, value_pages, table, sequences, positions,
                                         kNoNode, kNoNode, attributes);
   const NodeId joined =

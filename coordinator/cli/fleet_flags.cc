@@ -132,6 +132,8 @@ absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t th
   if (options.directory == nullptr) {
     ASSIGN_OR_RETURN(options.directory, MakeWorkerDirectory(flags));
   }
+  // Addresses that a name leads to are those of its certificate's owner.
+  if (options.directory != nullptr) options.tls_name = options.directory->name().host;
   options.watch = flags.watch;
   options.local_workers = flags.local_workers;
   if (const char* const binary = std::getenv(kWorkerVariable)) options.local.binary = binary;

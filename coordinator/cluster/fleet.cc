@@ -132,8 +132,7 @@ absl::Status Fleet::OpenSecurity(const FleetOptions& options) {
 RemoteWorkerOptions Fleet::WorkerOptions(const FleetOptions& options) const {
   RemoteWorkerOptions worker;
   worker.security = {.tls = tls_.get(), .insecure = insecure_};
-  // Addresses that a name leads to are those of its certificate's owner.
-  if (options.directory != nullptr) worker.tls_name = options.directory->name().host;
+  worker.tls_name = options.tls_name;
   worker.loss_after = options.loss_after;
   worker.connect_timeout = options.loss_after;
   worker.stall_timeout = 4 * options.loss_after;

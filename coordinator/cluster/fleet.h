@@ -38,6 +38,7 @@ struct FleetOptions {
   // and for weights on their way follow from it.
   std::chrono::milliseconds loss_after{2500};
   std::string tls;            // folder with certificates; empty: plaintext
+  std::string tls_name;       // what those of workers must name; empty: the host of each
   bool insecure = false;      // plaintext to other machines too
   bool ignore_files = false;  // workers get all weights from here, as if they saw no file
 };

@@ -176,6 +176,17 @@ class TlsTest(Certificates):
         self.refused(self.worker("elsewhere"), "does not name 127.0.0.1", "elsewhere", "--host 127.0.0.1",
                      tls=self.coordinator)
 
+    def test_workers_behind_a_name_have_certificates_with_that_name(self):
+        must(weft("certs", "worker", "named", self.certs, "--host", "localhost"))
+        named, unnamed = self.worker("named"), self.worker("one")
+        for command in ("workers", "doctor"):
+            for worker, code in ((named, 0), (unnamed, 1 if command == "doctor" else 3)):
+                behind = f"localhost:{worker.address.rsplit(':', 1)[1]}"
+                result = weft(command, "--no-links", "--workers-dns", behind, "--tls", self.coordinator)
+                self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+                if code:
+                    self.assertIn("does not name localhost", result.stdout + result.stderr)
+
     def test_another_role(self):
         worker = self.worker()
         self.refused(worker, "role worker", "weft://coordinator", tls=self.certs / "two")

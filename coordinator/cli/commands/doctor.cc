@@ -72,8 +72,8 @@ absl::Status Run(const DoctorFlags& flags, CommandContext& context) {
   if (!flags.fleet.tls.empty()) findings.push_back(CheckTls(flags.fleet.tls));
   if (flags.fleet.any()) {
     ASSIGN_OR_RETURN(FleetOptions options, ParseFleetFlags(flags.fleet, 0, ""));
-    if (options.directory !=
-        nullptr) {  // each address is looked at, also those that others leave out
+    if (options.directory != nullptr) {
+      // Each address is looked at, also those that others leave out.
       ASSIGN_OR_RETURN(options.workers, options.directory->Look());
       options.directory = nullptr;
     }

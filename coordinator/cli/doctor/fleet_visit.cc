@@ -31,27 +31,14 @@ class Visit {
   Visit(const FleetOptions& options, Logger& logger) : options_(options), logger_(logger) {}
 
   std::vector<Finding> Run(bool measure) {
-    for (const std::string& address : Addresses()) VisitWorker(address);
+    for (const std::string& address : options_.workers) VisitWorker(address);
     if (measure && !reachable_.empty()) VisitLinks();
     return std::move(findings_);
   }
 
  private:
-  // Of a name all that it leads to, whether a worker answers there or not.
-  std::vector<std::string> Addresses() {
-    if (options_.directory == nullptr) return options_.workers;
-    absl::StatusOr<std::vector<std::string>> found = options_.directory->Look();
-    if (found.ok()) return *std::move(found);
-    findings_.push_back({FindingLevel::kProblem, options_.directory->name().Text(),
-                         std::string(found.status().message()),
-                         "is the name that of a headless service, and are its pods there?"});
-    return {};
-  }
-
   absl::StatusOr<std::unique_ptr<Fleet>> Open(std::vector<std::string> workers) const {
     FleetOptions options = options_;
-    options.directory = nullptr;
-    options.watch = false;
     options.workers = std::move(workers);
     return Fleet::Open(options, logger_);
   }

@@ -1,6 +1,5 @@
 #include "worker/worker.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 #include "common/base/absl_view.h"
 #include "common/base/processors.h"
 #include "common/base/status_macros.h"
+#include "common/base/system_random.h"
 #include "common/metrics/metric_list.h"
 #include "common/transport/host_identity.h"
 #include "common/transport/own_address.h"
@@ -36,12 +36,10 @@ std::string MachineName() {
   return name.data();
 }
 
-absl::StatusOr<std::string> RandomBytes(size_t count) {
-  std::string bytes(count, '\0');
-  if (getrandom(bytes.data(), count, 0) != static_cast<ssize_t>(count)) {
-    return absl::InternalError("no random bytes from the system");
-  }
-  return bytes;
+absl::StatusOr<std::string> NewIncarnation() {
+  std::array<uint8_t, kIncarnationBytes> bytes = {};
+  RETURN_IF_ERROR(FillWithSystemRandom(absl::MakeSpan(bytes)));
+  return std::string(bytes.begin(), bytes.end());
 }
 
 // What the inventory says of a device; its memory is filled in for each hello.
@@ -164,7 +162,7 @@ absl::StatusOr<WorkerHello> Worker::MakeHello(const WorkerOptions& options) cons
   WorkerHello hello;
   hello.protocol = OwnHello();
   hello.name = options.name;
-  ASSIGN_OR_RETURN(hello.incarnation, RandomBytes(kIncarnationBytes));
+  ASSIGN_OR_RETURN(hello.incarnation, NewIncarnation());
   hello.host_identity = HostIdentity();
   for (size_t i = 0; i < parts_.devices.size(); ++i) {
     hello.devices.push_back(Describe(parts_.devices, *parts_.devices[i]));

@@ -3,7 +3,6 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
 #include <openssl/sha.h>
 
 #include <string>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/equal_secrets.h"
 #include "common/base/status_macros.h"
+#include "common/base/system_random.h"
 
 namespace weft {
 namespace {
@@ -22,12 +22,6 @@ constexpr std::string_view kListenerLabel = "weft peer proof 2 listener ";
 template <size_t N>
 std::string_view View(const std::array<uint8_t, N>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), N};
-}
-
-template <size_t N>
-absl::Status FillRandom(std::array<uint8_t, N>& bytes) {
-  if (RAND_bytes(bytes.data(), static_cast<int>(N)) == 1) return absl::OkStatus();
-  return absl::InternalError("no random bytes from the system");
 }
 
 template <typename T>
@@ -57,7 +51,7 @@ SessionKey::~SessionKey() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
 
 absl::StatusOr<SessionKey> SessionKey::New() {
   SessionKey key;
-  RETURN_IF_ERROR(FillRandom(key.bytes_));
+  RETURN_IF_ERROR(FillWithSystemRandom(absl::MakeSpan(key.bytes_)));
   return key;
 }
 
@@ -77,13 +71,13 @@ bool SessionKey::Equals(const SessionKey& other) const {
 
 absl::StatusOr<PeerToken> NewPeerToken() {
   PeerToken token = {};
-  RETURN_IF_ERROR(FillRandom(token));
+  RETURN_IF_ERROR(FillWithSystemRandom(absl::MakeSpan(token)));
   return token;
 }
 
 absl::StatusOr<PeerNonce> NewPeerNonce() {
   PeerNonce nonce = {};
-  RETURN_IF_ERROR(FillRandom(nonce));
+  RETURN_IF_ERROR(FillWithSystemRandom(absl::MakeSpan(nonce)));
   return nonce;
 }
 

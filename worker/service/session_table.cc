@@ -1,12 +1,11 @@
 #include "worker/service/session_table.h"
 
-#include <sys/random.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
+#include "common/base/system_random.h"
 
 namespace weft {
 namespace {
@@ -14,9 +13,8 @@ namespace {
 // Not negative.
 absl::StatusOr<int64_t> RandomId() {
   uint64_t bits = 0;
-  if (getrandom(&bits, sizeof(bits), 0) != static_cast<ssize_t>(sizeof(bits))) {
-    return absl::InternalError("no random bytes from the system");
-  }
+  RETURN_IF_ERROR(
+      FillWithSystemRandom(absl::MakeSpan(reinterpret_cast<uint8_t*>(&bits), sizeof(bits))));
   return static_cast<int64_t>(bits >> 1);
 }
 

@@ -35,9 +35,7 @@ std::string NameText(const X509_NAME* name) {
   }
   const OpenSslPointer<BIO> out(BIO_new(BIO_s_mem()));
   if (out == nullptr || X509_NAME_print_ex(out.get(), name, 0, XN_FLAG_ONELINE) < 0) return "?";
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(out.get(), &data);  // NOLINT(google-runtime-int)
-  return EscapedText({data, static_cast<size_t>(std::max(size, 0L))}, kMaxNameBytes);
+  return EscapedText(TextOf(out.get()), kMaxNameBytes);
 }
 
 std::string AddressText(std::string_view bytes) {
@@ -142,6 +140,19 @@ absl::StatusOr<bool> CertificateNamesHost(std::string_view pem, const std::strin
 std::string CertificateText(const CertificateFacts& facts) {
   return absl::StrCat("'", facts.name, "' (role ", AbslView(RoleText(facts.role)),
                       facts.hosts.empty() ? "" : "; names ", absl::StrJoin(facts.hosts, ", "), ")");
+}
+
+absl::Status CheckWorkerCertificate(std::string_view pem, const std::string& host) {
+  ASSIGN_OR_RETURN(const CertificateFacts facts, ReadCertificateFacts(pem));
+  if (facts.role != TlsRole::kWorker) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("its certificate ", CertificateText(facts), " is not a worker's"));
+  }
+  ASSIGN_OR_RETURN(const bool names_host, CertificateNamesHost(pem, host));
+  if (names_host) return absl::OkStatus();
+  return absl::UnauthenticatedError(absl::StrCat(
+      "its certificate ", CertificateText(facts), " does not name ", host,
+      ": connect to one of its names, or make it with 'weft certs worker ... --host ", host, "'"));
 }
 
 absl::Status CheckCertificateDates(const CertificateFacts& facts, int64_t now) {

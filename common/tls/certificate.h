@@ -14,6 +14,10 @@
 
 namespace weft {
 
+inline constexpr int64_t kDaySeconds = 86400;
+// People are told so long before a certificate ends.
+inline constexpr int64_t kSoonEndingDays = 14;
+
 enum class TlsRole { kNone, kCoordinator, kWorker };
 
 // "coordinator", "worker"; "none".
@@ -44,6 +48,10 @@ absl::StatusOr<bool> CertificateNamesHost(std::string_view pem, const std::strin
 
 // "'gpu1' (worker; names gpu1, 10.0.0.2)": for errors.
 std::string CertificateText(const CertificateFacts& facts);
+
+// Whether whoever shows that PEM text may be the worker at `host`: its role, and that it names the
+// host. Errors: UNAUTHENTICATED ("its certificate ...", and what to do); INVALID_ARGUMENT.
+absl::Status CheckWorkerCertificate(std::string_view pem, const std::string& host);
 
 // Its days are over, or have not begun. FAILED_PRECONDITION with both times.
 absl::Status CheckCertificateDates(const CertificateFacts& facts, int64_t now);

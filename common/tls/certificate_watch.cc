@@ -12,8 +12,6 @@ namespace weft {
 namespace {
 
 constexpr std::chrono::seconds kLook{5};
-constexpr int64_t kDaySeconds = 86400;
-constexpr int64_t kRemindDays = 14;
 
 }  // namespace
 
@@ -61,7 +59,7 @@ void CertificateWatch::Reload(int64_t now) {
 
 void CertificateWatch::Remind(int64_t now) {
   const int64_t left = not_after_ - now;
-  if (left > kRemindDays * kDaySeconds || now < next_reminder_) return;
+  if (left > kSoonEndingDays * kDaySeconds || now < next_reminder_) return;
   next_reminder_ = now + kDaySeconds;
   if (left >= 0) {
     // Once more when it has happened.

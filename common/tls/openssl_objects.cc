@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 
@@ -33,6 +34,12 @@ std::string TakeOpenSslError() {
   std::array<char, 256> text = {};
   ERR_error_string_n(code, text.data(), text.size());
   return text.data();
+}
+
+std::string TextOf(BIO* memory) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(memory, &data);  // NOLINT(google-runtime-int)
+  return {data, static_cast<size_t>(std::max(size, 0L))};
 }
 
 absl::StatusOr<OpenSslPointer<X509>> ParseCertificate(std::string_view pem) {

@@ -35,6 +35,9 @@ using OpenSslPointer = std::unique_ptr<Object, OpenSslDeleter>;
 // What this thread's last failed call of OpenSSL left, and forgets it.
 std::string TakeOpenSslError();
 
+// What was written into a BIO in memory.
+std::string TextOf(BIO* memory);
+
 // The first certificate of a PEM text. Errors: INVALID_ARGUMENT.
 absl::StatusOr<OpenSslPointer<X509>> ParseCertificate(std::string_view pem);
 

@@ -119,9 +119,7 @@ OpenSslPointer<SSL_CTX> MakeContext(const TlsFolder* own) {
 std::string PemOf(X509* certificate) {
   const OpenSslPointer<BIO> out(BIO_new(BIO_s_mem()));
   if (out == nullptr || PEM_write_bio_X509(out.get(), certificate) != 1) return "";
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(out.get(), &data);  // NOLINT(google-runtime-int)
-  return {data, static_cast<size_t>(std::max(size, 0L))};
+  return TextOf(out.get());
 }
 
 std::string CertificateComplaint(SSL* connection, const std::string& host) {
@@ -130,23 +128,15 @@ std::string CertificateComplaint(SSL* connection, const std::string& host) {
   const std::string pem = PemOf(certificate.get());
   const auto facts = ReadCertificateFacts(pem);
   if (!facts.ok()) return "its certificate cannot be read";
-  const std::string text = CertificateText(*facts);
   if (const absl::Status dates = CheckCertificateDates(*facts, UnixSeconds()); !dates.ok()) {
     return absl::StrCat("its ", dates.message());
   }
   if (const auto result = SSL_get_verify_result(connection); result != X509_V_OK) {
-    return absl::StrCat("its certificate ", text, " is not from the authority in ", kAuthorityFile,
+    return absl::StrCat("its certificate ", CertificateText(*facts),
+                        " is not from the authority in ", kAuthorityFile,
                         " here: ", X509_verify_cert_error_string(result));
   }
-  if (facts->role != TlsRole::kWorker) {
-    return absl::StrCat("its certificate ", text, " is not a worker's");
-  }
-  if (!CertificateNamesHost(pem, host).value_or(false)) {
-    return absl::StrCat("its certificate ", text, " does not name ", host,
-                        ": connect to one of its names, or make it with 'weft certs worker ... ",
-                        "--host ", host, "'");
-  }
-  return "";
+  return std::string(CheckWorkerCertificate(pem, host).message());
 }
 
 std::string FailureText(const TlsFolder* own) {

@@ -19,11 +19,6 @@ namespace {
 constexpr std::string_view kConnectorLabel = "weft peer proof 2 connector";
 constexpr std::string_view kListenerLabel = "weft peer proof 2 listener ";
 
-template <size_t N>
-std::string_view View(const std::array<uint8_t, N>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), N};
-}
-
 template <typename T>
 void AppendNumber(std::string& text, T value) {
   for (size_t i = 0; i < sizeof(T); ++i) {
@@ -37,11 +32,11 @@ std::string Text(PeerSide side, const PeerHandshake& handshake) {
   AppendNumber(text, handshake.session);
   AppendNumber(text, handshake.connector);
   AppendNumber(text, handshake.listener);
-  text.append(View(handshake.token));
-  text.append(View(handshake.connector_nonce));
-  text.append(View(handshake.listener_nonce));
-  text.append(View(handshake.connector_address));
-  text.append(View(handshake.listener_address));
+  text.append(ViewOf(handshake.token));
+  text.append(ViewOf(handshake.connector_nonce));
+  text.append(ViewOf(handshake.listener_nonce));
+  text.append(ViewOf(handshake.connector_address));
+  text.append(ViewOf(handshake.listener_address));
   return text;
 }
 
@@ -106,7 +101,7 @@ bool IsProofOf(const SessionKey& key, PeerSide side, const PeerHandshake& handsh
   const absl::StatusOr<PeerMac> wanted = ProveSide(key, side, handshake);
   if (!wanted.ok()) return false;
   const std::string_view given(reinterpret_cast<const char*>(proof.data()), proof.size());
-  return EqualSecrets(View(*wanted), given);
+  return EqualSecrets(ViewOf(*wanted), given);
 }
 
 }  // namespace weft

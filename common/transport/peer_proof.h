@@ -68,6 +68,12 @@ struct PeerHandshake {
   AddressDigest listener_address = {};
 };
 
+// The bytes of any of these.
+template <size_t N>
+std::string_view ViewOf(const std::array<uint8_t, N>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), N};
+}
+
 // INTERNAL where the system has no random bytes.
 absl::StatusOr<PeerToken> NewPeerToken();
 absl::StatusOr<PeerNonce> NewPeerNonce();

@@ -22,7 +22,6 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kDaySeconds = 86400;
 // Clocks of machines differ.
 constexpr int64_t kBackdatedSeconds = 3600;
 constexpr int32_t kMaxDays = 36500;

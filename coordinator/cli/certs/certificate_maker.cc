@@ -108,9 +108,7 @@ template <typename Write>
 absl::StatusOr<std::string> PemOf(Write write) {
   const OpenSslPointer<BIO> out(BIO_new(BIO_s_mem()));
   if (out == nullptr || write(out.get()) != 1) return Failed("PEM");
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(out.get(), &data);  // NOLINT(google-runtime-int)
-  return std::string(data, static_cast<size_t>(size));
+  return TextOf(out.get());
 }
 
 absl::Status CheckRequest(const CertificateRequest& request) {

@@ -20,8 +20,6 @@ constexpr int64_t kLeastLockedBytes = 64 * kMiB;
 constexpr double kMostClockSkew = 2;  // seconds
 constexpr double kSlowLinkUs = 500;
 constexpr double kSlowLinkBytes = 100e6;  // per second: below what a gigabit carries
-constexpr int64_t kDay = 86400;
-constexpr int64_t kSoonDays = 14;
 
 std::string Size(int64_t bytes) {
   const double gib = static_cast<double>(bytes) / (1 << 30);
@@ -181,10 +179,10 @@ Finding CheckCertificate(const std::string& subject, const CertificateFacts& fac
   const absl::Status dates = CheckCertificateDates(facts, now);
   const char* renew = "weft certs makes a new one; running processes take it up";
   if (!dates.ok()) return {kProblem, subject, std::string(dates.message()), renew};
-  const int64_t days = (facts.not_after - now) / kDay;
+  const int64_t days = (facts.not_after - now) / kDaySeconds;
   std::string text =
       absl::StrCat("certificate ", CertificateText(facts), ", ", days, " days are left");
-  if (days < kSoonDays) return {kWarning, subject, std::move(text), renew};
+  if (days < kSoonEndingDays) return {kWarning, subject, std::move(text), renew};
   return {kGood, subject, std::move(text)};
 }
 

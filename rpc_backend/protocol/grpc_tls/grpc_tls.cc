@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 #include "common/base/unix_time.h"
 #include "rpc_backend/protocol/grpc_tls/call_policy.h"
@@ -33,19 +31,6 @@ std::vector<std::string> TextsOf(const std::vector<grpc::string_ref>& texts) {
   made.reserve(texts.size());
   for (const grpc::string_ref& text : texts) made.push_back(TextOf(text));
   return made;
-}
-
-absl::Status CheckWorkerCertificate(const std::string& pem, const std::string& host) {
-  ASSIGN_OR_RETURN(const CertificateFacts facts, ReadCertificateFacts(pem));
-  if (facts.role != TlsRole::kWorker) {
-    return absl::UnauthenticatedError(
-        absl::StrCat("its certificate ", CertificateText(facts), " is not a worker's"));
-  }
-  ASSIGN_OR_RETURN(const bool names_host, CertificateNamesHost(pem, host));
-  if (names_host) return absl::OkStatus();
-  return absl::UnauthenticatedError(
-      absl::StrCat("its certificate ", CertificateText(facts), " does not name ", host,
-                   "; make it with 'weft certs worker ... --host ", host, "'"));
 }
 
 // Beside OpenSSL's check of the chain.

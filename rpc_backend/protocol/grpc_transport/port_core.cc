@@ -11,11 +11,6 @@
 namespace weft {
 namespace {
 
-template <size_t N>
-std::string_view View(const std::array<uint8_t, N>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), N};
-}
-
 // False unless there are exactly as many.
 template <size_t N>
 bool Copy(const std::string& bytes, std::array<uint8_t, N>& to) {
@@ -77,9 +72,9 @@ void GrpcPortCore::Open(const PortPeer& peer, int64_t port, std::string_view add
   hello.set_to(peer.number);
   hello.set_session(static_cast<int64_t>(options_.session));
   hello.set_port(port);
-  hello.set_nonce(std::string(View(nonce)));
+  hello.set_nonce(std::string(ViewOf(nonce)));
   MutexLock lock(mutex_);
-  hello.set_port_address(std::string(View(address_)));
+  hello.set_port_address(std::string(ViewOf(address_)));
   ++streams_;
   Connection& connection =
       connections_.try_emplace(peer.number, DataLink(peer.number, inbox_, stream)).first->second;
@@ -140,8 +135,8 @@ absl::StatusOr<proto::DataMessage> GrpcPortCore::Challenge(const proto::DataMess
   ASSIGN_OR_RETURN(handshake.listener_nonce, NewPeerNonce());
   ASSIGN_OR_RETURN(const PeerMac proof, ProveSide(options_.key, PeerSide::kListener, handshake));
   proto::DataMessage challenge;
-  challenge.set_nonce(std::string(View(handshake.listener_nonce)));
-  challenge.set_proof(std::string(View(proof)));
+  challenge.set_nonce(std::string(ViewOf(handshake.listener_nonce)));
+  challenge.set_proof(std::string(ViewOf(proof)));
   return challenge;
 }
 
@@ -171,7 +166,7 @@ absl::Status GrpcPortCore::AnswerChallenge(const proto::DataMessage& challenge,
   }
   ASSIGN_OR_RETURN(const PeerMac mac, ProveSide(options_.key, PeerSide::kConnector, handshake));
   proto::DataMessage proof;
-  proof.set_proof(std::string(View(mac)));
+  proof.set_proof(std::string(ViewOf(mac)));
   connection.answered = true;
   connection.link.PostControl(std::move(proof));
   return absl::OkStatus();

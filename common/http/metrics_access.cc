@@ -6,11 +6,10 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/absl_view.h"
 #include "common/base/equal_secrets.h"
 #include "common/base/status_macros.h"
+#include "common/http/bearer_token.h"
 
 namespace weft {
 namespace {
@@ -63,15 +62,8 @@ absl::Status TokenFile::Read() {
 bool TokenFile::Admits(std::string_view authorization) {
   MutexLock lock(mutex_);
   if (Changed()) Read().IgnoreError();
-  return HasBearer(authorization, token_);
-}
-
-bool HasBearer(std::string_view authorization, std::string_view token) {
-  constexpr std::string_view kScheme = "bearer ";
-  if (!absl::StartsWithIgnoreCase(AbslView(authorization), AbslView(kScheme))) return false;
-  const absl::string_view given =
-      absl::StripAsciiWhitespace(AbslView(authorization.substr(kScheme.size())));
-  return EqualSecrets(StdView(given), token);
+  const std::optional<std::string_view> given = BearerToken(authorization);
+  return given.has_value() && EqualSecrets(*given, token_);
 }
 
 absl::StatusOr<std::unique_ptr<MetricsAccess>> MetricsAccess::Create(const std::string& token_file,

@@ -36,9 +36,6 @@ class TokenFile {
   std::string token_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Whether such a header has `token`.
-bool HasBearer(std::string_view authorization, std::string_view token);
-
 class MetricsAccess {
  public:
   // `token_file` may be empty: then `open` says whether anybody may. Errors: those of TokenFile.

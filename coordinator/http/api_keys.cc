@@ -4,10 +4,9 @@
 #include <fstream>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/absl_view.h"
 #include "common/base/equal_secrets.h"
+#include "common/http/bearer_token.h"
 
 namespace weft {
 namespace {
@@ -40,13 +39,11 @@ absl::StatusOr<std::vector<std::string>> ReadApiKeys(const std::string& path) {
 }
 
 std::optional<size_t> ApiKeys::Find(std::string_view authorization) const {
-  constexpr std::string_view kScheme = "bearer ";
-  if (!absl::StartsWithIgnoreCase(AbslView(authorization), AbslView(kScheme))) return std::nullopt;
-  const std::string given(
-      absl::StripAsciiWhitespace(AbslView(authorization.substr(kScheme.size()))));
+  const std::optional<std::string_view> given = BearerToken(authorization);
+  if (!given.has_value()) return std::nullopt;
   std::optional<size_t> found;
   for (size_t i = 0; i < keys_.size(); ++i) {
-    if (EqualSecrets(given, keys_[i])) found = i;
+    if (EqualSecrets(*given, keys_[i])) found = i;
   }
   return found;
 }

@@ -54,7 +54,7 @@ class Guides(unittest.TestCase):
         self.assertGreater(count, 20)
 
     def test_flags_and_metrics_that_the_text_names(self):
-        flags = set().union(*programs.PENDING_FLAGS.values(), programs.flags("weft-worker"), OTHERS,
+        flags = set().union(programs.flags("weft-worker"), OTHERS,
                             *(programs.flags("weft", command) for command in programs.commands()))
         for path in GUIDES:
             text = path.read_text(encoding="utf-8")
@@ -82,11 +82,7 @@ class WalkThrough(unittest.TestCase):
     def commands(self, address):
         found = [(mark, text.strip()) for mark, text in blocks(DOCS / "several-hosts.md") if mark]
         self.assertEqual([mark for mark, _ in found], ["alpha", "beta", "alpha"])
-        texts = [text.replace("10.0.0.2", address).replace("model.gguf", str(MODEL)) for _, text in found]
-        if "--tls" not in programs.flags("weft-worker"):  # pending
-            texts[1] = re.sub(r"--tls \S+", "--insecure", texts[1])
-            texts[2] = re.sub(r"--tls \S+", "", texts[2])
-        return texts
+        return [text.replace("10.0.0.2", address).replace("model.gguf", str(MODEL)) for _, text in found]
 
     def test_two_hosts(self):
         try:

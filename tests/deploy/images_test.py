@@ -257,7 +257,7 @@ class Running(unittest.TestCase):
             machines = namespaces.Machines(2)
         except namespaces.NotPermitted as error:
             programs.missing("DeployImages.TwoHosts", f"making network namespaces is not permitted here: {error}")
-        secure = ["--tls", "/tls"] if "--tls" in programs.flags("weft-worker") else []  # pending
+        secure = ["--tls", "/tls"]
         certificates = tempfile.TemporaryDirectory()
         programs.says("weft", "certs", "init", certificates.name)
         programs.says("weft", "certs", "worker", "worker", certificates.name, "--host", machines.addresses[1])
@@ -267,7 +267,7 @@ class Running(unittest.TestCase):
             for image in ("worker", "worker-cuda"):
                 with self.subTest(image=image), Root(image) as root:
                     mount_certificates(certificates.name + "/worker", root)
-                    command = [*command_of(image), *(secure or ["--insecure"]), "--cache", "/var/cache/weft", "--transport", "ucx"]
+                    command = [*command_of(image), *secure, "--cache", "/var/cache/weft", "--transport", "ucx"]
                     with root.start(*command, prefix=machines.prefix(1)) as worker:
                         try:
                             self.await_health(root, worker, machines.prefix(1))

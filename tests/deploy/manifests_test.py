@@ -24,12 +24,6 @@ from workers import Worker  # pylint: disable=wrong-import-position
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
 
-def without_pending(words):
-    """A command line that today's programs take; flags here have the form --flag=value."""
-    pending = programs.PENDING_FLAGS[pathlib.PurePath(words[0]).name]
-    return [word for word in words if word.partition("=")[0] not in pending]
-
-
 @functools.cache
 def parsed(words):
     """What a program says to a command line that it shall only take apart: exit code and the two outputs."""
@@ -71,7 +65,7 @@ class Manifests(unittest.TestCase):
     @per_pod
     def test_flags_exist_and_take_these_values(self, documents, pod, container, words):
         self.assertEqual(programs.check_arguments(words), [])
-        code, out, error = parsed(tuple(without_pending(words)))
+        code, out, error = parsed(tuple(words))
         self.assertEqual((code, error), (0, ""), words)
         self.assertIn("weft_ready" if container["name"] == "coordinator" else "weft_worker_ready", out)
 
@@ -263,12 +257,12 @@ class Running(unittest.TestCase):
         container = pod_of(documents, "worker")[1]
         # Other ports than those of the manifest, which may be taken here.
         ours = ("--listen=", "--data-ports=", "--metrics-", "--cache", "--threads")
-        words = [word for word in without_pending(command_line(documents, container)) if not word.startswith(ours)]
+        words = [word for word in command_line(documents, container) if not word.startswith(ours)]
         with Worker("--metrics-port", "0", *words[1:]) as worker:
             port = await_value(lambda: re.search(r"metrics on http://127.0.0.1:(\d+)/", worker.text()), 20).group(1)
             self.assertEqual([self.probe(container, probe, port) for probe in PROBES], [200, 200, 200])
             ours = ("--model=", "--host=", "--port=", "--health-port=", "--threads=", "--workers-dns=")
-            words = [word for word in without_pending(command_line(documents, serve)) if not word.startswith(ours)]
+            words = [word for word in command_line(documents, serve) if not word.startswith(ours)]
             server = Server(*words[2:], "--workers", worker.address, "--health-port", "0")
             try:
                 self.assertEqual([self.probe(serve, probe, server.health_port) for probe in PROBES], [200, 200, 200])

@@ -13,13 +13,6 @@ BIN = pathlib.Path(os.environ.get("WEFT_BIN_DIR", SOURCE / "build/release/bin"))
 STRICT = "--nightly" in sys.argv
 VENV = SOURCE / ".venv"
 
-# Flags that manifests and documents use although the programs do not have them yet, by program. A test fails as soon as
-# one is there: it then has to leave this list.
-PENDING_FLAGS = {
-    "weft": set(),
-    "weft-worker": set(),
-}
-
 # Commands whose flags are those of a command inside them.
 COMMANDS = {"certs": ["certs", "worker"]}
 
@@ -45,7 +38,7 @@ def says(program, *arguments):
 
 @functools.cache
 def flags(program, command=None):
-    """{flag: whether it takes a value} of `weft COMMAND` or weft-worker, by its help; pending ones are left out."""
+    """{flag: whether it takes a value} of `weft COMMAND` or weft-worker, by its help."""
     text = says(program, *(COMMANDS.get(command, [command]) if command else []), "--help")
     found = {}
     for line in text.splitlines():
@@ -77,22 +70,22 @@ def metrics():
 
 def check_arguments(words, positionals=False):
     """Reasons why a command line of weft or weft-worker (its program first) would not be taken: unknown flags, values that are
-    missing, words that are no flags unless they may be. Pending flags pass."""
+    missing, words that are no flags unless they may be."""
     program, rest = pathlib.PurePath(words[0]).name, list(words[1:])
     command = None
     if program == "weft":
         if not rest or rest[0] not in commands():
             return [f"weft has no command {rest[:1]}"]
         command = rest.pop(0)
-    known, pending, wrong = flags(program, command), PENDING_FLAGS[program], []
-    takes_value = {name: True for name in pending} | {"-ngl": True} | known
+    known, wrong = flags(program, command), []
+    takes_value = {"-ngl": True} | known
     while rest:
         name, equals, _ = rest.pop(0).partition("=")
         if not name.startswith("-"):
             if positionals:
                 continue
             wrong.append(f"{program} {command or ''}: '{name}' is no flag")
-        elif name not in known and name not in pending:
+        elif name not in known:
             wrong.append(f"{program} {command or ''}: there is no flag {name}")
         elif takes_value.get(name) and not equals:
             if not rest or rest[0].startswith("--"):

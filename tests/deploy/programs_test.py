@@ -20,12 +20,6 @@ class Programs(unittest.TestCase):
     def test_metrics_that_count_are_called_so(self):
         self.assertEqual([name for name, kind in programs.metrics().items() if (kind == "counter") != name.endswith("_total")], [])
 
-    def test_what_is_pending_is_not_there_yet(self):
-        """Else it has to leave the list in programs.py."""
-        for command in sorted(programs.commands()):
-            self.assertEqual(programs.PENDING_FLAGS["weft"] & set(programs.flags("weft", command)), set(), command)
-        self.assertEqual(programs.PENDING_FLAGS["weft-worker"] & set(programs.flags("weft-worker")), set())
-
     def test_command_lines_are_judged(self):
         def judge(*words):
             return len(programs.check_arguments(words))

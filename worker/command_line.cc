@@ -22,6 +22,12 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
   app.add_option("--announce", options.announce,
                  "HOST[:PORT] under which other machines reach this one's data plane and control "
                  "port, where that is not where it listens (containers, NAT)");
+  app.add_option(
+      "--join", options.join,
+      "HOST:PORT of a coordinator (its --workers-join) to be a worker of; again and again");
+  app.add_option("--join-token-file", options.join_token_file,
+                 "file with the token of that coordinator (weft certs token); read again when it "
+                 "changes");
   app.add_option("--name", options.name, "how people call it; default: the machine's name");
   app.add_option("--devices", options.devices, "devices to offer: cpu, blas")
       ->delimiter(',')

@@ -16,6 +16,7 @@
 #include "common/transport/host_identity.h"
 #include "common/transport/own_address.h"
 #include "common/transport/ucx/ucx_transport.h"
+#include "rpc_backend/protocol/clean_text.h"
 #include "rpc_backend/protocol/limits.h"
 #include "rpc_backend/protocol/version.h"
 #include "worker/event_loop.h"
@@ -223,8 +224,30 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
   ASSIGN_OR_RETURN(server.hello, worker->MakeHello(options));
   ASSIGN_OR_RETURN(worker->server_,
                    WorkerServer::Start(server, worker->parts_, *worker->sessions_, worker->clock_));
+  RETURN_IF_ERROR(worker->StartJoining(options, server));
   RETURN_IF_ERROR(worker->OpenProbes(options));
   return worker;
+}
+
+absl::Status Worker::StartJoining(const WorkerOptions& options, const WorkerServerOptions& server) {
+  if (options.join.empty()) return absl::OkStatus();
+  JoinerOptions joiner;
+  ASSIGN_OR_RETURN(joiner.coordinator, ParseJoinAddress(options.join));
+  joiner.token_file = options.join_token_file;
+  joiner.security = {.tls = tls_.get(), .insecure = options.insecure};
+  joiner.claim = {.name = CleanText(options.name, WireLimits().name_bytes),
+                  .address = {},
+                  .incarnation = server.hello.incarnation,
+                  .host_identity = server.hello.host_identity};
+  ASSIGN_OR_RETURN(joiner.own, ParseHostAddress(address(), 0));
+  if (!options.announce.empty()) {
+    joiner.own.host = server.announce.host;
+  } else if (IsWildcard(joiner.own.host)) {
+    joiner.own.host.clear();
+  }
+  if (server.announce.port != 0) joiner.own.port = server.announce.port;
+  ASSIGN_OR_RETURN(joiner_, Joiner::Start(std::move(joiner), logger_));
+  return absl::OkStatus();
 }
 
 absl::Status Worker::OpenProbes(const WorkerOptions& options) {
@@ -240,6 +263,7 @@ absl::Status Worker::OpenProbes(const WorkerOptions& options) {
     WorkerState state{sessions_->count(), sessions_->accepts(), sessions_->draining(),
                       sessions_->buffer_bytes()};
     if (tls_watch_ != nullptr) state.certificate_days_left = tls_watch_->days_left();
+    if (joiner_ != nullptr) state.joined = joiner_->joined();
     HttpReply reply;
     reply.content_type = kMetricsContentType;
     reply.body = WorkerMetricsText(state, meter_.counts(), parts_.devices, cache_.get());
@@ -269,12 +293,14 @@ void Worker::CheckSessions() {
 }
 
 void Worker::Drain() {
+  if (joiner_ != nullptr) joiner_->Leave();
   sessions_->Drain();
   server_->SetServing(false);
 }
 
 Worker::~Worker() {
   probes_.reset();
+  joiner_.reset();
   if (server_ != nullptr) server_->Shutdown("the worker ends", kShutdownGrace);
 }
 

@@ -17,6 +17,7 @@
 #include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
 #include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
 #include "worker/device_discovery.h"
+#include "worker/joiner.h"
 #include "worker/listen_address.h"
 #include "worker/service/worker_server.h"
 #include "worker/session/session.h"
@@ -62,6 +63,7 @@ class Worker {
                               const TransportWrapper& wrap_ucx);
   absl::StatusOr<WorkerHello> MakeHello(const WorkerOptions& options) const;
   absl::Status OpenProbes(const WorkerOptions& options);
+  absl::Status StartJoining(const WorkerOptions& options, const WorkerServerOptions& server);
 
   Logger& logger_;
   const SystemClock clock_;
@@ -76,6 +78,7 @@ class Worker {
   WorkerParts parts_;
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<WorkerServer> server_;
+  std::unique_ptr<Joiner> joiner_;  // null: without --join
   std::unique_ptr<MetricsAccess> metrics_access_;
   std::unique_ptr<ProbeServer> probes_;
 };

@@ -12,6 +12,10 @@ void AddState(const WorkerState& state, MetricList& list) {
   list.Gauge("weft_worker_sessions", "Open sessions.", state.sessions);
   list.Gauge("weft_worker_buffer_bytes", "Memory that sessions hold.",
              static_cast<double>(state.buffer_bytes));
+  if (state.joined.has_value()) {
+    list.Gauge("weft_worker_joined", "1 if the coordinator of --join has this worker in its list.",
+               *state.joined ? 1 : 0);
+  }
   if (state.certificate_days_left.has_value()) {
     list.Gauge("weft_worker_certificate_days_left",
                "Until the certificate of --tls ends; below 0 after it.",
@@ -117,7 +121,7 @@ std::string WorkerMetricsTable() {
   counts.traffic[""] = {};
   counts.collectives.seconds[0][0].count = 1;
   MetricList list;
-  AddState({.certificate_days_left = 0}, list);
+  AddState({.certificate_days_left = 0, .joined = true}, list);
   AddCounts(counts, list);
   AddTraffic(counts, list);
   AddDevice("", {}, list);

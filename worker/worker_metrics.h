@@ -20,6 +20,7 @@ struct WorkerState {
   bool draining = false;
   int64_t buffer_bytes = 0;  // of sessions
   std::optional<double> certificate_days_left = {};
+  std::optional<bool> joined = {};  // with --join
 };
 
 // Metrics in Prometheus' text format; names begin with weft_worker_. `cache` may be null. Listed in

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
+#include "rpc_backend/membership/join_claim.h"
 #include "worker/listen_address.h"
 
 namespace weft {
@@ -43,7 +44,31 @@ absl::Status CheckSecurity(const WorkerOptions& options) {
   return CheckReach("--data-listen", options.data_listen, options);
 }
 
+absl::Status CheckJoin(const WorkerOptions& options) {
+  if (options.join.empty() != options.join_token_file.empty()) {
+    return absl::InvalidArgumentError("--join HOST:PORT and --join-token-file FILE go together");
+  }
+  if (options.join.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ListenAddress listen, ParseListenAddress("--listen", options.listen));
+  if (listen.host.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--join: the coordinator cannot connect back to ", options.listen,
+                     "; use --listen HOST:PORT"));
+  }
+  return ParseJoinAddress(options.join).status();
+}
+
 }  // namespace
+
+absl::StatusOr<HostAddress> ParseJoinAddress(std::string_view text) {
+  absl::StatusOr<HostAddress> address = ParseHostAddress(text, kDefaultJoinPort);
+  if (!address.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--join: ", address.status().message()));
+  }
+  if (!address->host.empty()) return address;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--join: '", AbslView(text), "': want HOST:PORT of a coordinator"));
+}
 
 absl::StatusOr<PortRange> ParsePortRange(std::string_view flag, std::string_view text) {
   if (text.empty()) return PortRange();
@@ -82,6 +107,7 @@ absl::Status CheckWorkerOptions(const WorkerOptions& options) {
         absl::StrCat("--metrics-port: ", options.metrics_port, " is no port"));
   }
   RETURN_IF_ERROR(CheckSecurity(options));
+  RETURN_IF_ERROR(CheckJoin(options));
   RETURN_IF_ERROR(ParsePortRange("--data-ports", options.data_ports).status());
   if (options.announce.empty()) return absl::OkStatus();
   return ParseListenAddress("--announce", options.announce).status();

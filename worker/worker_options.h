@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/host_address.h"
 
 namespace weft {
 
@@ -18,7 +19,9 @@ struct WorkerOptions {
   // HOST[:PORT] under which other machines reach the data plane, where that is not the address it
   // listens on; PORT stands for the control port. Empty: as listened on.
   std::string announce;
-  std::string name;  // for people; empty: the host's name
+  std::string name;             // for people; empty: the host's name
+  std::string join;             // coordinator to be a worker of: HOST:PORT; empty: none
+  std::string join_token_file;  // with it
   std::vector<std::string> devices = {"cpu"};
   int32_t threads = 0;          // of the CPU device; 0: one per processor
   int64_t memory_bytes = 0;     // most that the CPU device gives out; 0: what the machine has
@@ -48,6 +51,9 @@ struct PortRange {
 
 // Takes "", "7100" and "7100-7163". Errors: INVALID_ARGUMENT naming the flag.
 absl::StatusOr<PortRange> ParsePortRange(std::string_view flag, std::string_view text);
+
+// The coordinator of --join. Errors: INVALID_ARGUMENT naming the flag.
+absl::StatusOr<HostAddress> ParseJoinAddress(std::string_view text);
 
 // Errors: INVALID_ARGUMENT naming the flag.
 absl::Status CheckWorkerOptions(const WorkerOptions& options);

@@ -142,17 +142,18 @@ std::string CertificateText(const CertificateFacts& facts) {
                       facts.hosts.empty() ? "" : "; names ", absl::StrJoin(facts.hosts, ", "), ")");
 }
 
-absl::Status CheckWorkerCertificate(std::string_view pem, const std::string& host) {
+absl::Status CheckPeerCertificate(std::string_view pem, TlsRole role, const std::string& host) {
   ASSIGN_OR_RETURN(const CertificateFacts facts, ReadCertificateFacts(pem));
-  if (facts.role != TlsRole::kWorker) {
-    return absl::UnauthenticatedError(
-        absl::StrCat("its certificate ", CertificateText(facts), " is not a worker's"));
+  if (facts.role != role) {
+    return absl::UnauthenticatedError(absl::StrCat("its certificate ", CertificateText(facts),
+                                                   " is not a ", AbslView(RoleText(role)), "'s"));
   }
   ASSIGN_OR_RETURN(const bool names_host, CertificateNamesHost(pem, host));
   if (names_host) return absl::OkStatus();
-  return absl::UnauthenticatedError(absl::StrCat(
-      "its certificate ", CertificateText(facts), " does not name ", host,
-      ": connect to one of its names, or make it with 'weft certs worker ... --host ", host, "'"));
+  return absl::UnauthenticatedError(
+      absl::StrCat("its certificate ", CertificateText(facts), " does not name ", host,
+                   ": connect to one of its names, or make it with 'weft certs ",
+                   AbslView(RoleText(role)), " ... --host ", host, "'"));
 }
 
 absl::Status CheckCertificateDates(const CertificateFacts& facts, int64_t now) {

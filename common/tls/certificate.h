@@ -49,9 +49,10 @@ absl::StatusOr<bool> CertificateNamesHost(std::string_view pem, const std::strin
 // "'gpu1' (worker; names gpu1, 10.0.0.2)": for errors.
 std::string CertificateText(const CertificateFacts& facts);
 
-// Whether whoever shows that PEM text may be the worker at `host`: its role, and that it names the
-// host. Errors: UNAUTHENTICATED ("its certificate ...", and what to do); INVALID_ARGUMENT.
-absl::Status CheckWorkerCertificate(std::string_view pem, const std::string& host);
+// Whether whoever shows that PEM text may be the process of that role at `host`: the certificate's
+// role, and that it names the host. Errors: UNAUTHENTICATED ("its certificate ...", and what to
+// do); INVALID_ARGUMENT.
+absl::Status CheckPeerCertificate(std::string_view pem, TlsRole role, const std::string& host);
 
 // Its days are over, or have not begun. FAILED_PRECONDITION with both times.
 absl::Status CheckCertificateDates(const CertificateFacts& facts, int64_t now);

@@ -122,7 +122,7 @@ std::string PemOf(X509* certificate) {
   return TextOf(out.get());
 }
 
-std::string CertificateComplaint(SSL* connection, const std::string& host) {
+std::string CertificateComplaint(SSL* connection, TlsRole role, const std::string& host) {
   const OpenSslPointer<X509> certificate(SSL_get1_peer_certificate(connection));
   if (certificate == nullptr) return "";
   const std::string pem = PemOf(certificate.get());
@@ -136,7 +136,7 @@ std::string CertificateComplaint(SSL* connection, const std::string& host) {
                         " is not from the authority in ", kAuthorityFile,
                         " here: ", X509_verify_cert_error_string(result));
   }
-  return std::string(CheckWorkerCertificate(pem, host).message());
+  return std::string(CheckPeerCertificate(pem, role, host).message());
 }
 
 std::string FailureText(const TlsFolder* own) {
@@ -176,7 +176,7 @@ TlsExplanation AwaitWelcome(SSL* connection, ProbeSocket& socket, const TlsFolde
 
 }  // namespace
 
-TlsExplanation ExplainTlsFailure(const HostAddress& address, const std::string& tls_name,
+TlsExplanation ExplainTlsFailure(const HostAddress& address, const ExpectedPeer& peer,
                                  const TlsFolder* own, const Clock& clock,
                                  Clock::TimePoint deadline) {
   if (address.host.empty()) return {};
@@ -202,8 +202,8 @@ TlsExplanation ExplainTlsFailure(const HostAddress& address, const std::string& 
       return {};
   }
   if (own == nullptr) return {kTlsThere, true};
-  std::string complaint =
-      CertificateComplaint(connection.get(), tls_name.empty() ? address.host : tls_name);
+  std::string complaint = CertificateComplaint(connection.get(), peer.role,
+                                               peer.name.empty() ? address.host : peer.name);
   if (!complaint.empty()) return {std::move(complaint), true};
   return AwaitWelcome(connection.get(), socket, *own);
 }

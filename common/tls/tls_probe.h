@@ -17,10 +17,15 @@ struct TlsExplanation {
   bool certain = false;
 };
 
+// Who should be at the other end.
+struct ExpectedPeer {
+  TlsRole role = TlsRole::kWorker;
+  std::string name;  // that its certificate has; empty: the host that is connected to
+};
+
 // Nothing where nobody listens, or all is well. `own` is what this side connects with; null:
-// plaintext. The other side is a worker, whose certificate names `tls_name` (empty: the host of
-// `address`). Takes until `deadline` at most, and a look-up of the name.
-TlsExplanation ExplainTlsFailure(const HostAddress& address, const std::string& tls_name,
+// plaintext. Takes until `deadline` at most, and a look-up of the name.
+TlsExplanation ExplainTlsFailure(const HostAddress& address, const ExpectedPeer& peer,
                                  const TlsFolder* own, const Clock& clock,
                                  Clock::TimePoint deadline);
 

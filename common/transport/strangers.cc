@@ -53,7 +53,7 @@ void RefusalLog::Add(std::string_view who, std::string_view why) {
   }
   ++lines_;
   std::string line =
-      absl::StrCat("a data connection from ", who.empty() ? "somewhere" : AbslView(who),
+      absl::StrCat(AbslView(what_), " from ", who.empty() ? "somewhere" : AbslView(who),
                    " was refused: ", AbslView(why));
   if (unsaid_ > 0) absl::StrAppend(&line, " (and ", unsaid_, " others before it)");
   unsaid_ = 0;

@@ -30,8 +30,9 @@ std::string_view HostOf(std::string_view socket_address);
 // tells how many it stands for. Not thread-safe.
 class RefusalLog {
  public:
-  // Both outlive it; `logger` may be null.
-  RefusalLog(Logger* logger, const Clock& clock) : logger_(logger), clock_(clock) {}
+  // All outlive it; `logger` may be null. `what` is what was refused.
+  RefusalLog(Logger* logger, const Clock& clock, std::string_view what = "a data connection")
+      : logger_(logger), clock_(clock), what_(what) {}
 
   // `who` is the address of the other side as the system knows it, empty if it does not.
   void Add(std::string_view who, std::string_view why);
@@ -40,6 +41,7 @@ class RefusalLog {
  private:
   Logger* const logger_;
   const Clock& clock_;
+  const std::string_view what_;
   int64_t count_ = 0;
   int64_t unsaid_ = 0;
   int lines_ = 0;             // said since `since_`

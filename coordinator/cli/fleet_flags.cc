@@ -11,6 +11,7 @@
 #include "common/base/host_address.h"
 #include "common/base/processors.h"
 #include "common/base/status_macros.h"
+#include "coordinator/cluster/joined_workers.h"
 
 namespace weft {
 namespace {
@@ -20,6 +21,8 @@ constexpr const char* kGroup = "Workers";
 
 // How long the system may take to say what addresses a name has.
 constexpr std::chrono::seconds kResolveTime{5};
+// For the first workers to join.
+constexpr std::chrono::seconds kJoinTime{60};
 
 // Another program than the one beside this, for tests.
 constexpr const char* kWorkerVariable = "WEFT_WORKER";
@@ -40,6 +43,62 @@ absl::Status CheckSecurityFlags(const FleetFlags& flags) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::shared_ptr<WorkerDirectory>> MakeNamedDirectory(const FleetFlags& flags) {
+  const absl::StatusOr<std::string> normal = NormalWorkerAddress(flags.workers_dns);
+  if (!normal.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--workers-dns: ", normal.status().message()));
+  }
+  ASSIGN_OR_RETURN(const HostAddress name, ParseHostAddress(*normal, 0));
+  if (name.host.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--workers-dns: '", flags.workers_dns, "': want NAME:PORT"));
+  }
+  return std::make_shared<WorkerDirectory>(name, SystemResolver(kResolveTime));
+}
+
+absl::StatusOr<std::shared_ptr<WorkerDirectory>> OpenJoinedDirectory(const FleetFlags& flags,
+                                                                     Logger& logger) {
+  JoinedWorkersOptions options;
+  absl::StatusOr<HostAddress> listen = ParseHostAddress(flags.workers_join, kDefaultJoinPort, 0);
+  if (!listen.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--workers-join: ", listen.status().message()));
+  }
+  if (flags.join_token_file.empty()) {
+    return absl::InvalidArgumentError(
+        "--workers-join wants --join-token-file FILE; 'weft certs token FILE' makes one");
+  }
+  if (!(flags.join_lease_s >= 0.3 && flags.join_lease_s <= 3600)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--join-lease: ", flags.join_lease_s, " seconds, want 0.3 to 3600"));
+  }
+  const auto most = static_cast<int32_t>(MemberList::kMostMembers);
+  if (flags.join_workers < 1 || flags.join_workers > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--join-workers: ", flags.join_workers, ", want 1 to ", most));
+  }
+  options.listen = *std::move(listen);
+  options.token_file = flags.join_token_file;
+  options.tls = flags.tls;
+  options.insecure = flags.insecure;
+  options.lease = std::chrono::milliseconds(static_cast<int64_t>(flags.join_lease_s * 1000));
+  options.answer_within =
+      std::chrono::milliseconds(static_cast<int64_t>(flags.worker_timeout_s * 1000));
+  absl::StatusOr<std::unique_ptr<JoinedWorkers>> opened =
+      JoinedWorkers::Open(std::move(options), logger);
+  if (absl::IsInvalidArgument(opened.status())) {
+    return absl::InvalidArgumentError(absl::StrCat("--workers-join: ", opened.status().message()));
+  }
+  RETURN_IF_ERROR(opened.status());
+  // Shared by the copies of the function.
+  const std::shared_ptr<JoinedWorkers> joined = *std::move(opened);
+  WorkerDirectory::Patience patience;
+  patience.least = static_cast<size_t>(flags.join_workers);
+  patience.at_the_start = kJoinTime;
+  return std::make_shared<WorkerDirectory>(
+      HostAddress{}, [joined](const HostAddress&) { return joined->Addresses(); },
+      absl::StrCat("the workers that joined at ", joined->address()), patience);
+}
+
 }  // namespace
 
 void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
@@ -51,6 +110,25 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
       .add_option("--workers-dns", flags.workers_dns,
                   "NAME:PORT: the workers at all addresses of a name; weft serve looks again when "
                   "one is lost or comes back")
+      ->group(kGroup);
+  command
+      .add_option("--workers-join", flags.workers_join,
+                  "ADDR:PORT to listen on for workers that come by themselves (weft-worker --join)")
+      ->group(kGroup);
+  command
+      .add_option("--join-token-file", flags.join_token_file,
+                  "file with the token that they must have (weft certs token); read again when it "
+                  "changes")
+      ->group(kGroup);
+  command
+      .add_option("--join-workers", flags.join_workers,
+                  "wait for so many of them before the first plan")
+      ->capture_default_str()
+      ->group(kGroup);
+  command
+      .add_option("--join-lease", flags.join_lease_s,
+                  "seconds after which one that has not joined again is gone")
+      ->capture_default_str()
       ->group(kGroup);
   command
       .add_option("--local-workers", flags.local_workers,
@@ -85,26 +163,23 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
       ->group(kGroup);
 }
 
-absl::StatusOr<std::shared_ptr<WorkerDirectory>> MakeWorkerDirectory(const FleetFlags& flags) {
-  if (flags.workers_dns.empty()) return nullptr;
-  const absl::StatusOr<std::string> normal = NormalWorkerAddress(flags.workers_dns);
-  if (!normal.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--workers-dns: ", normal.status().message()));
+absl::StatusOr<std::shared_ptr<WorkerDirectory>> OpenWorkerDirectory(const FleetFlags& flags,
+                                                                     Logger& logger) {
+  if (flags.workers_join.empty() && !flags.join_token_file.empty()) {
+    return absl::InvalidArgumentError("--join-token-file: for --workers-join ADDR:PORT only");
   }
-  ASSIGN_OR_RETURN(const HostAddress name, ParseHostAddress(*normal, 0));
-  if (name.host.empty()) {
+  if (!flags.searched()) return nullptr;
+  if (!flags.workers.empty() || flags.local_workers != 0 ||
+      (!flags.workers_dns.empty() && !flags.workers_join.empty())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--workers-dns: '", flags.workers_dns, "': want NAME:PORT"));
+        "--workers, --local-workers, --workers-dns and --workers-join: workers are found in one "
+        "of these ways only (but --workers and --local-workers go together)");
   }
-  if (!flags.workers.empty() || flags.local_workers != 0) {
-    return absl::InvalidArgumentError(
-        "--workers-dns: without --workers and --local-workers; all workers are behind the name");
-  }
-  return std::make_shared<WorkerDirectory>(name, SystemResolver(kResolveTime));
+  return flags.workers_dns.empty() ? OpenJoinedDirectory(flags, logger) : MakeNamedDirectory(flags);
 }
 
 absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t threads,
-                                             const std::string& instruction_set) {
+                                             const std::string& instruction_set, Logger& logger) {
   FleetOptions options;
   absl::flat_hash_set<std::string> seen;
   for (const absl::string_view piece : absl::StrSplit(flags.workers, ',', absl::SkipEmpty())) {
@@ -130,7 +205,7 @@ absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t th
   }
   options.directory = flags.directory;
   if (options.directory == nullptr) {
-    ASSIGN_OR_RETURN(options.directory, MakeWorkerDirectory(flags));
+    ASSIGN_OR_RETURN(options.directory, OpenWorkerDirectory(flags, logger));
   }
   // Addresses that a name leads to are those of its certificate's owner.
   if (options.directory != nullptr) options.tls_name = options.directory->name().host;
@@ -140,7 +215,7 @@ absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t th
   options.local.threads = threads > 0 ? threads : AvailableProcessors();
   options.local.instruction_set = instruction_set;
   options.transport = flags.transport;
-  const bool elsewhere = !flags.workers.empty() || !flags.workers_dns.empty();
+  const bool elsewhere = !flags.workers.empty() || flags.searched();
   options.tls = elsewhere ? flags.tls : "";  // local workers have sockets
   options.insecure = flags.insecure && elsewhere;
   options.loss_after =

@@ -57,7 +57,7 @@ absl::Status LocalSession::OpenDevices(const ModelFlags& flags) {
   options.blas = request_.blas;
   if (flags.fleet.any()) {
     ASSIGN_OR_RETURN(const FleetOptions fleet,
-                     ParseFleetFlags(flags.fleet, flags.threads, flags.instruction_set));
+                     ParseFleetFlags(flags.fleet, flags.threads, flags.instruction_set, logger_));
     ASSIGN_OR_RETURN(fleet_, Fleet::Open(fleet, logger_));
     placed_.devices = fleet_->devices();
   }
@@ -79,8 +79,7 @@ absl::Status LocalSession::PlaceOnDevices(const ModelFlags& flags) {
   for (const PlacementRemark& remark : placed_.placement.remarks) logger_.Warning(remark.text);
   ASSIGN_OR_RETURN(placed_.batch_ranges,
                    ResolveDeviceBatches(request_.device_batches, placed_.devices));
-  // Who names no workers does not know how many there are.
-  const bool may_idle = flags.fleet.allow_idle || !flags.fleet.workers_dns.empty();
+  const bool may_idle = flags.fleet.allow_idle || flags.fleet.searched();
   return fleet_ == nullptr || may_idle ? absl::OkStatus() : CheckIdleWorkers();
 }
 

@@ -165,10 +165,7 @@ absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
   if (options.local_workers > 0) {
     notice.Expect(absl::StrCat(options.local_workers, " local workers"));
   }
-  const std::string behind =
-      options.directory == nullptr
-          ? ""
-          : absl::StrCat("the workers behind '", options.directory->name().host, "'");
+  const std::string behind = options.directory == nullptr ? "" : options.directory->description();
   if (!behind.empty()) notice.Expect(behind);
   for (const std::string& address : options.workers) notice.Expect(address);
   RETURN_IF_ERROR(notice.Start());

@@ -20,19 +20,42 @@ absl::StatusOr<std::vector<std::string>> WorkerDirectory::Look() const {
   std::sort(addresses.begin(), addresses.end());
   addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
   if (addresses.size() > kMostAddresses) {
-    return absl::ResourceExhaustedError(absl::StrCat("'", name_.host, "' has ", addresses.size(),
+    return absl::ResourceExhaustedError(absl::StrCat(description_, ": ", addresses.size(),
                                                      " addresses, more than ", kMostAddresses));
   }
   return addresses;
 }
 
-absl::StatusOr<std::vector<std::string>> WorkerDirectory::Await(Clock::TimePoint deadline) const {
+bool WorkerDirectory::Started() {
+  {
+    MutexLock lock(mutex_);
+    if (started_) return true;
+  }
+  const absl::StatusOr<std::vector<std::string>> addresses = Look();
+  if (!addresses.ok() || addresses->size() < patience_.least) return false;
+  MutexLock lock(mutex_);
+  started_ = true;
+  return true;
+}
+
+absl::StatusOr<std::vector<std::string>> WorkerDirectory::Await(Clock::TimePoint deadline) {
+  {
+    MutexLock lock(mutex_);
+    if (!started_) deadline = std::max(deadline, clock_.Now() + patience_.at_the_start);
+  }
   Mutex mutex;
   CondVar never;
   while (true) {
+    const bool started = Started();
     absl::StatusOr<std::vector<std::string>> addresses = Look();
     const Clock::TimePoint now = clock_.Now();
-    if (addresses.ok() || now >= deadline) return addresses;
+    if (addresses.ok() && started) return addresses;
+    if (now >= deadline) {
+      if (!addresses.ok()) return addresses.status();
+      return absl::UnavailableError(absl::StrCat(addresses->size(), " of ", description_,
+                                                 " are there, and ", patience_.least,
+                                                 " are waited for"));
+    }
     MutexLock lock(mutex);
     (void)never.WaitUntil(mutex, std::min(deadline, now + kPause));
   }

@@ -22,7 +22,11 @@ bool Contains(const std::vector<std::string>& all, const std::string& one) {
 }  // namespace
 
 std::string WorkerIdentity(const RemoteWorkerInfo& info) {
-  return absl::StrCat(info.host_identity, "\n", info.incarnation);
+  return IdentityText(info.host_identity, info.incarnation);
+}
+
+std::string IdentityText(const std::string& host_identity, const std::string& incarnation) {
+  return absl::StrCat(host_identity, "\n", incarnation);
 }
 
 std::vector<absl::StatusOr<FoundWorker>> AskAddresses(absl::Span<const std::string> addresses,
@@ -65,8 +69,8 @@ absl::StatusOr<std::vector<NumberedWorker>> FindWorkers(WorkerDirectory& directo
   }
   if (workers.empty()) {
     const absl::Status none = absl::UnavailableError(
-        absl::StrCat("none of the ", addresses.size(), " addresses of '", directory.name().host,
-                     "' leads to a worker: ", why.message()));
+        absl::StrCat("none of the ", addresses.size(), " addresses of ", directory.description(),
+                     " leads to a worker: ", why.message()));
     return WithScope(none, ErrorScope::kWorker);
   }
   const std::vector<int32_t> numbers = directory.Number(identities);

@@ -19,6 +19,7 @@ namespace weft {
 
 // What a process is, wherever it is reached: its machine and the bytes that it drew at its start.
 std::string WorkerIdentity(const RemoteWorkerInfo& info);
+std::string IdentityText(const std::string& host_identity, const std::string& incarnation);
 
 struct FoundWorker {
   std::string address;

@@ -53,6 +53,11 @@ absl::StatusOr<std::unique_ptr<RemoteWorker>> RemoteWorker::Connect(RemoteWorker
   return absl::WrapUnique(new RemoteWorker(std::move(connection)));
 }
 
+absl::StatusOr<RemoteWorkerInfo> RemoteWorker::Ask(RemoteWorkerOptions options) {
+  ASSIGN_OR_RETURN(const WorkerHello hello, WorkerConnection::Greet(std::move(options)));
+  return InfoOf(hello);
+}
+
 RemoteWorker::RemoteWorker(std::shared_ptr<WorkerConnection> connection)
     : connection_(std::move(connection)), info_(InfoOf(connection_->hello())) {
   const std::vector<WorkerDevice>& devices = connection_->hello().devices;

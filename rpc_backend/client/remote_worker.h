@@ -108,6 +108,8 @@ class RemoteWorker {
   // that makes no sense. `logger` may be null; else it outlives the worker.
   static absl::StatusOr<std::unique_ptr<RemoteWorker>> Connect(RemoteWorkerOptions options,
                                                                Logger* logger);
+  // Says hello only: no session is opened. Errors: as above, but a worker that drains answers.
+  static absl::StatusOr<RemoteWorkerInfo> Ask(RemoteWorkerOptions options);
   // Closes.
   ~RemoteWorker();
   RemoteWorker(const RemoteWorker&) = delete;

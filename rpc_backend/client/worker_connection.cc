@@ -157,6 +157,17 @@ absl::StatusOr<std::shared_ptr<WorkerConnection>> WorkerConnection::Open(
   return connection;
 }
 
+absl::StatusOr<WorkerHello> WorkerConnection::Greet(RemoteWorkerOptions options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  ASSIGN_OR_RETURN(HostAddress address, ParseHostAddress(options.address, kDefaultWorkerPort));
+  WorkerConnection connection(std::move(options), std::move(address), nullptr);
+  ASSIGN_OR_RETURN(connection.stub_, NewStub(connection.address_, connection.options_,
+                                             connection.limits_, std::chrono::milliseconds(0)));
+  const absl::Status hello = connection.Hello(connection.options_.connect_timeout);
+  if (!hello.ok()) return connection.WhyNot(hello);
+  return connection.hello_;
+}
+
 WorkerConnection::WorkerConnection(RemoteWorkerOptions options, HostAddress address, Logger* logger)
     : options_(std::move(options)),
       address_(std::move(address)),
@@ -187,9 +198,9 @@ absl::Status WorkerConnection::WhyNot(const absl::Status& error) {
   if (!absl::IsUnavailable(error) && !absl::IsDeadlineExceeded(error)) return error;
   constexpr std::chrono::milliseconds kProbeTime{1000};
   const GrpcTls* const tls = options_.security.tls;
-  const TlsExplanation why =
-      ExplainTlsFailure(address_, options_.tls_name, tls == nullptr ? nullptr : &tls->folder(),
-                        clock_, clock_.Now() + kProbeTime);
+  const TlsExplanation why = ExplainTlsFailure(address_, {TlsRole::kWorker, options_.tls_name},
+                                               tls == nullptr ? nullptr : &tls->folder(), clock_,
+                                               clock_.Now() + kProbeTime);
   if (why.text.empty()) return error;
   // Where that is certain it is there, and will answer no differently: no worker was lost.
   const absl::StatusCode code = why.certain ? absl::StatusCode::kFailedPrecondition : error.code();

@@ -32,6 +32,8 @@ namespace weft {
 class WorkerConnection {
  public:
   // As RemoteWorker::Connect.
+  // Says hello to the worker and forgets it.
+  static absl::StatusOr<WorkerHello> Greet(RemoteWorkerOptions options);
   static absl::StatusOr<std::shared_ptr<WorkerConnection>> Open(RemoteWorkerOptions options,
                                                                 Logger* logger);
   ~WorkerConnection();

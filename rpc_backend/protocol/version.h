@@ -17,7 +17,7 @@ inline constexpr int32_t kDefaultWorkerPort = 7000;
 
 // The major version must be equal on both sides; a minor difference works: what both know is used.
 inline constexpr uint32_t kProtocolMajor = 2;
-inline constexpr uint32_t kProtocolMinor = 1;
+inline constexpr uint32_t kProtocolMinor = 2;
 
 // What either side says first. Nothing in it is trusted.
 struct ProtocolHello {

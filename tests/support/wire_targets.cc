@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "proto/membership.pb.h"
 #include "proto/worker.pb.h"
 #include "rpc_backend/protocol/graph_codec.h"
 #include "rpc_backend/protocol/message_check.h"
@@ -231,14 +232,17 @@ const WireTarget& FindWireTarget(std::string_view name) {
 std::vector<const google::protobuf::Descriptor*> ControlMessages() {
   std::vector<const google::protobuf::Descriptor*> messages;
   std::set<const google::protobuf::Descriptor*> seen;
-  const google::protobuf::FileDescriptor& file = *proto::HelloRequest::descriptor()->file();
-  for (int s = 0; s < file.service_count(); ++s) {
-    for (int m = 0; m < file.service(s)->method_count(); ++m) {
-      const google::protobuf::MethodDescriptor& method = *file.service(s)->method(m);
+  const auto collect = [&](const google::protobuf::ServiceDescriptor& service) {
+    for (int m = 0; m < service.method_count(); ++m) {
+      const google::protobuf::MethodDescriptor& method = *service.method(m);
       for (const auto* type : {method.input_type(), method.output_type()}) {
         if (seen.insert(type).second) messages.push_back(type);
       }
     }
+  };
+  for (const auto* file :
+       {proto::HelloRequest::descriptor()->file(), proto::JoinRequest::descriptor()->file()}) {
+    for (int s = 0; s < file->service_count(); ++s) collect(*file->service(s));
   }
   return messages;
 }

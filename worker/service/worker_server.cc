@@ -10,10 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
+#include "common/tls/connection_gate.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
 #include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
 #include "rpc_backend/protocol/limits.h"
-#include "worker/service/connection_gate.h"
 #include "worker/service/control_service.h"
 
 namespace weft {

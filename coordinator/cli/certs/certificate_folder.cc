@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -12,10 +13,12 @@
 #include <system_error>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/escaped_text.h"
 #include "common/base/status_macros.h"
+#include "common/base/system_random.h"
 #include "common/tls/tls_folder.h"
 #include "coordinator/cli/certs/certificate_maker.h"
 
@@ -27,6 +30,7 @@ constexpr int64_t kBackdatedSeconds = 3600;
 constexpr int32_t kMaxDays = 36500;
 constexpr char kAuthorityKeyFile[] = "ca.key";
 constexpr char kCoordinatorName[] = "coordinator";
+constexpr size_t kTokenBytes = 32;
 constexpr mode_t kPrivateFile = 0600;
 constexpr mode_t kPublicFile = 0644;
 constexpr mode_t kPrivateFolder = 0700;
@@ -122,6 +126,13 @@ absl::StatusOr<IssuedCertificate> Issue(const CertsOptions& options, TlsRole rol
 }
 
 }  // namespace
+
+absl::Status WriteJoinToken(const std::string& path) {
+  std::array<uint8_t, kTokenBytes> bytes = {};
+  RETURN_IF_ERROR(FillWithSystemRandom(absl::MakeSpan(bytes)));
+  const absl::string_view raw(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return WriteFile(path, absl::StrCat(absl::BytesToHexString(raw), "\n"), kPrivateFile);
+}
 
 absl::Status CheckWorkerName(std::string_view name) {
   RETURN_IF_ERROR(CheckHostName(name));

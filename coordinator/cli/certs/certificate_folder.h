@@ -43,6 +43,10 @@ absl::StatusOr<IssuedCertificate> InitializeCerts(const CertsOptions& options, i
 absl::StatusOr<IssuedCertificate> IssueCoordinator(const CertsOptions& options, int64_t now);
 absl::StatusOr<IssuedCertificate> IssueWorker(const CertsOptions& options, int64_t now);
 
+// Writes a new token for --join-token-file: 64 hexadecimal digits of 32 random bytes, for the
+// owner's eyes only. A file of that name is replaced. Errors: those of files, naming the path.
+absl::Status WriteJoinToken(const std::string& path);
+
 // The name becomes a folder's and a DNS name: one host name without wildcard, and none that this
 // layout uses. Errors: INVALID_ARGUMENT.
 absl::Status CheckWorkerName(std::string_view name);

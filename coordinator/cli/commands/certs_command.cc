@@ -58,6 +58,20 @@ CLI::App* AddCertsSubcommand(CLI::App& certs, const char* name, const char* what
   return command;
 }
 
+void AddTokenSubcommand(CLI::App& certs, CommandContext& context) {
+  const auto path = std::make_shared<std::string>();
+  CLI::App* command =
+      certs.add_subcommand("token", "make a token with which workers join (--join-token-file)");
+  command->footer("Example: weft certs token certs/join.token");
+  command->add_option("FILE", *path, "where to; a token that is there is replaced")->required();
+  command->callback([path, &context] {
+    context.action = [path]() -> absl::Status {
+      RETURN_IF_ERROR(WriteJoinToken(*path));
+      return Print(absl::StrCat(*path, ": a new token; every worker that joins needs a copy\n"));
+    };
+  });
+}
+
 }  // namespace
 
 void AddCertsCommand(CLI::App& app, CommandContext& context) {
@@ -85,6 +99,7 @@ void AddCertsCommand(CLI::App& app, CommandContext& context) {
   worker->add_option("NAME", flags->options.name, "of the machine; weft can reach it by this name")
       ->required();
   worker->add_option("DIR", flags->options.folder, "folder of the authority")->required();
+  AddTokenSubcommand(*certs, context);
 }
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -71,11 +72,12 @@ absl::Status Run(const DoctorFlags& flags, CommandContext& context) {
   std::vector<Finding> findings = CheckHost("this machine", ReadHostFacts());
   if (!flags.fleet.tls.empty()) findings.push_back(CheckTls(flags.fleet.tls));
   if (flags.fleet.any()) {
-    ASSIGN_OR_RETURN(FleetOptions options, ParseFleetFlags(flags.fleet, 0, ""));
+    std::shared_ptr<WorkerDirectory> found;  // workers stay members while they are looked at
+    ASSIGN_OR_RETURN(FleetOptions options, ParseFleetFlags(flags.fleet, 0, "", context.logger));
     if (options.directory != nullptr) {
       // Each address is looked at, also those that others leave out.
-      ASSIGN_OR_RETURN(options.workers, options.directory->Look());
-      options.directory = nullptr;
+      ASSIGN_OR_RETURN(options.workers, options.directory->Await(context.clock.Now()));
+      found = std::exchange(options.directory, nullptr);
     }
     if (options.local_workers > 0) {
       return absl::InvalidArgumentError(

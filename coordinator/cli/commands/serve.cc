@@ -2,7 +2,9 @@
 #include <pthread.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -59,6 +61,12 @@ class EndSignals {
     while (sigwait(&signals_, &signal) != 0) {
     }
   }
+  // Whether there was one within that time.
+  bool AwaitFor(std::chrono::milliseconds time) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+    const timespec limit = {seconds.count(), std::chrono::nanoseconds(time - seconds).count()};
+    return sigtimedwait(&signals_, nullptr, &limit) > 0;
+  }
   // The next one ends the process as it would without us.
   void Unblock() { pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr); }
 
@@ -84,6 +92,17 @@ absl::Status CheckServeFlags(const ServeFlags& flags) {
         absl::StrCat("--drain-seconds: ", flags.drain_seconds, ", want 0 to 86400"));
   }
   return absl::OkStatus();
+}
+
+// Workers that join may come hours later; only a signal ends the wait. False: it did.
+bool AwaitJoins(const FleetFlags& flags, EndSignals& signals, CommandContext& context) {
+  constexpr std::chrono::milliseconds kPeriod{200};
+  if (flags.workers_join.empty() || flags.directory->Started()) return true;
+  context.logger.Info(absl::StrCat("waiting for ", flags.join_workers, " workers to join"));
+  while (!flags.directory->Started()) {
+    if (signals.AwaitFor(kPeriod)) return false;
+  }
+  return true;
 }
 
 absl::Status Serve(ServeFlags& flags, CommandContext& context) {
@@ -114,7 +133,9 @@ absl::Status Serve(ServeFlags& flags, CommandContext& context) {
                            .prepare_all = true,
                            .hidden = true};
 
-  ASSIGN_OR_RETURN(flags.model.fleet.directory, MakeWorkerDirectory(flags.model.fleet));
+  ASSIGN_OR_RETURN(flags.model.fleet.directory,
+                   OpenWorkerDirectory(flags.model.fleet, context.logger));
+  if (!AwaitJoins(flags.model.fleet, signals, context)) return absl::OkStatus();
   flags.model.fleet.watch = true;
   FleetBoard board;
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceLoop> loop,

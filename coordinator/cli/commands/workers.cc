@@ -98,7 +98,8 @@ absl::Status Run(const WorkersFlags& flags, CommandContext& context) {
     return absl::InvalidArgumentError(
         "weft workers: name them with --workers HOST:PORT,... or --workers-dns NAME:PORT");
   }
-  ASSIGN_OR_RETURN(const FleetOptions options, ParseFleetFlags(flags.fleet, flags.threads, ""));
+  ASSIGN_OR_RETURN(const FleetOptions options,
+                   ParseFleetFlags(flags.fleet, flags.threads, "", context.logger));
   ASSIGN_OR_RETURN(const std::unique_ptr<Fleet> fleet, Fleet::Open(options, context.logger));
   const FleetReport report = ReportFleet(*fleet, !flags.no_links);
   RETURN_IF_ERROR(Print(flags.json ? ReportJson(report).dump(2) + "\n" : ReportText(report)));

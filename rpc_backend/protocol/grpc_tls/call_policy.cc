@@ -10,9 +10,9 @@ namespace {
 constexpr size_t kMaxPathBytes = 200;
 constexpr size_t kMaxNameBytes = 256;
 
-constexpr std::string_view kForWorkers[] = {"/weft.proto.WorkerData/Messages",
-                                            "/grpc.health.v1.Health/Check",
-                                            "/grpc.health.v1.Health/Watch"};
+constexpr std::string_view kForWorkers[] = {
+    "/weft.proto.WorkerData/Messages", "/weft.proto.Membership/Challenge",
+    "/weft.proto.Membership/Join", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"};
 
 }  // namespace
 

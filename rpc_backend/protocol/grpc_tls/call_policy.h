@@ -1,4 +1,4 @@
-// Which role may call what of a worker.
+// Which role may call what of a server of ours.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 namespace weft {
 
 // `path` is "/weft.proto.Worker/Session". The coordinator may call everything; a worker what
-// workers need of each other: streams of the data plane (with weights in them) and health. Errors:
-// PERMISSION_DENIED naming certificate, role and path.
+// workers need of each other: streams of the data plane (with weights in them) and health; and of
+// the coordinator: to join. Errors: PERMISSION_DENIED naming certificate, role and path.
 absl::Status CheckCall(std::string_view path, TlsRole role, std::string_view certificate);
 
 }  // namespace weft

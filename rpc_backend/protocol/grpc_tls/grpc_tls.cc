@@ -34,19 +34,23 @@ std::vector<std::string> TextsOf(const std::vector<grpc::string_ref>& texts) {
 }
 
 // Beside OpenSSL's check of the chain.
-class WorkerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
+class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
-  ~WorkerVerifier() override = default;
+  explicit PeerVerifier(TlsRole role) : role_(role) {}
+  ~PeerVerifier() override = default;
   bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)>, grpc::Status* status) override {
     const absl::Status checked =
-        CheckWorkerCertificate(TextOf(request->peer_cert()), TextOf(request->target_name()));
+        CheckPeerCertificate(TextOf(request->peer_cert()), role_, TextOf(request->target_name()));
     *status = checked.ok()
                   ? grpc::Status::OK
                   : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(checked.message()));
     return true;
   }
   void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const TlsRole role_;
 };
 
 class CallGuard final : public grpc::AuthMetadataProcessor {
@@ -89,14 +93,14 @@ GrpcTls::GrpcTls(TlsFolder folder)
 
 GrpcTls::~GrpcTls() = default;
 
-std::shared_ptr<grpc::ChannelCredentials> GrpcTls::ForWorkers() const {
+std::shared_ptr<grpc::ChannelCredentials> GrpcTls::ForPeers(TlsRole role) const {
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(provider_);
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
 #ifndef __clang_analyzer__  // which does not see that gRPC's object keeps what its header makes
   options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<WorkerVerifier>());
+      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(role));
 #endif
   options.set_check_call_host(false);  // the verifier did, for the connection
   return grpc::experimental::TlsCredentials(options);

@@ -32,8 +32,12 @@ class GrpcTls {
 
   // For connections to workers: the other side's certificate comes from ca.crt, has that role and
   // names the host that was connected to.
-  std::shared_ptr<grpc::ChannelCredentials> ForWorkers() const;
-  // For a worker's server: nobody without a certificate from ca.crt, and each role's calls
+  std::shared_ptr<grpc::ChannelCredentials> ForWorkers() const {
+    return ForPeers(TlsRole::kWorker);
+  }
+  // For connections to processes of that role, checked likewise.
+  std::shared_ptr<grpc::ChannelCredentials> ForPeers(TlsRole role) const;
+  // For a server: nobody without a certificate from ca.crt, and each role's calls
   // (CheckCall). `refused` hears of calls that were refused, from gRPC's threads.
   std::shared_ptr<grpc::ServerCredentials> ForServer(
       std::function<void(const std::string& why)> refused) const;

@@ -18,9 +18,9 @@ absl::Status CheckWireSecurity(const WireSecurity& security, const HostAddress& 
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsTowards(
-    const WireSecurity& security, const HostAddress& address) {
+    const WireSecurity& security, const HostAddress& address, TlsRole role) {
   RETURN_IF_ERROR(CheckWireSecurity(security, address));
-  if (security.tls != nullptr && address.socket_path.empty()) return security.tls->ForWorkers();
+  if (security.tls != nullptr && address.socket_path.empty()) return security.tls->ForPeers(role);
   return grpc::InsecureChannelCredentials();
 }
 

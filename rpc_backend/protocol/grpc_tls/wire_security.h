@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/host_address.h"
+#include "common/tls/certificate.h"
 
 namespace grpc {
 class ChannelCredentials;
@@ -28,9 +29,9 @@ struct WireSecurity {
 // FAILED_PRECONDITION saying what to do.
 absl::Status CheckWireSecurity(const WireSecurity& security, const HostAddress& address);
 
-// For a connection to that address: TLS, or nothing for Unix sockets and without TLS. Errors: as
-// above.
+// For a connection to a process of that role at that address: TLS, or nothing for Unix sockets and
+// without TLS. Errors: as above.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsTowards(
-    const WireSecurity& security, const HostAddress& address);
+    const WireSecurity& security, const HostAddress& address, TlsRole role = TlsRole::kWorker);
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "google/protobuf/descriptor.h"
+#include "proto/membership.pb.h"
 #include "proto/program.pb.h"
 #include "proto/step.pb.h"
 #include "proto/weights.pb.h"
@@ -41,9 +42,9 @@ TEST(WireCoverage, EveryMessage_HasAFuzzTarget) {
   }
 
   const FileDescriptor* const files[] = {
-      proto::Graph::descriptor()->file(), proto::Program::descriptor()->file(),
-      proto::StepRequest::descriptor()->file(), proto::LoadManifest::descriptor()->file(),
-      proto::HelloRequest::descriptor()->file()};
+      proto::Graph::descriptor()->file(),        proto::Program::descriptor()->file(),
+      proto::StepRequest::descriptor()->file(),  proto::LoadManifest::descriptor()->file(),
+      proto::HelloRequest::descriptor()->file(), proto::JoinRequest::descriptor()->file()};
   for (const FileDescriptor* file : files) {
     for (int i = 0; i < file->message_type_count(); ++i) {
       EXPECT_TRUE(covered.contains(file->message_type(i)->name()))

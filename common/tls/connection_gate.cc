@@ -1,4 +1,4 @@
-#include "worker/service/connection_gate.h"
+#include "common/tls/connection_gate.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -85,8 +85,17 @@ int ListenOn(const addrinfo& where, int32_t& port) {
   return listener;
 }
 
-// What is wrong with it; empty: nothing, or not yet.
-std::string_view Complaint(FirstBytes first) {
+FirstBytes Wanted(GateProtocol protocol) {
+  return protocol == GateProtocol::kTls13 ? FirstBytes::kTls13 : FirstBytes::kHttp2;
+}
+
+// What is wrong with a beginning that is not the one that is wanted.
+std::string_view Complaint(FirstBytes first, GateProtocol wanted) {
+  const bool tls = first == FirstBytes::kTls13 || first == FirstBytes::kOldTls;
+  if (wanted == GateProtocol::kHttp2) {
+    return tls ? "it speaks TLS; plaintext is wanted: start this side with --tls too"
+               : "it does not speak gRPC";
+  }
   switch (first) {
     case FirstBytes::kIncomplete:
     case FirstBytes::kTls13:
@@ -106,8 +115,9 @@ std::string_view Complaint(FirstBytes first) {
 absl::StatusOr<std::unique_ptr<ConnectionGate>> ConnectionGate::Listen(const HostAddress& address,
                                                                        const GateLimits& limits,
                                                                        const Clock& clock,
-                                                                       Logger& logger) {
-  std::unique_ptr<ConnectionGate> gate(new ConnectionGate(limits, clock, logger));
+                                                                       Logger& logger,
+                                                                       GateProtocol protocol) {
+  std::unique_ptr<ConnectionGate> gate(new ConnectionGate(limits, clock, logger, protocol));
   gate->stop_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (gate->stop_ < 0) return absl::ErrnoToStatus(errno, "no eventfd");
   RETURN_IF_ERROR(gate->Bind(address));
@@ -226,12 +236,12 @@ void ConnectionGate::Read(int descriptor) {
   bytes.append(buffer.data(), static_cast<size_t>(count));
   const FirstBytes first = ReadFirstBytes(bytes);
   if (first == FirstBytes::kIncomplete) return;
-  if (first == FirstBytes::kTls13) return Admit(descriptor);
-  if (first == FirstBytes::kOldTls) {
+  if (first == Wanted(protocol_)) return Admit(descriptor);
+  if (first == FirstBytes::kOldTls && protocol_ == GateProtocol::kTls13) {
     const std::string alert = ProtocolVersionAlert();
     (void)send(descriptor, alert.data(), alert.size(), MSG_NOSIGNAL);
   }
-  Refuse(descriptor, Complaint(first));
+  Refuse(descriptor, Complaint(first, protocol_));
 }
 
 void ConnectionGate::Admit(int descriptor) {

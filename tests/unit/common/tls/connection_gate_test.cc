@@ -1,4 +1,4 @@
-#include "worker/service/connection_gate.h"
+#include "common/tls/connection_gate.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 // Where strangers knock: listens, looks at the first bytes of each connection, and lets through
-// only beginnings of TLS 1.3, few at a time. What stands before it is bounded in number, bytes and
-// time, whatever arrives.
+// only beginnings of TLS 1.3 (or, without TLS, of HTTP/2), few at a time. What stands before it is
+// bounded in number, bytes and time, whatever arrives.
 //
 // gRPC would take any number of connections, and stop listening for good once the process has no
 // file descriptors left.
@@ -25,6 +25,9 @@
 
 namespace weft {
 
+// What a connection begins with that is let through.
+enum class GateProtocol { kTls13, kHttp2 };
+
 struct GateLimits {
   // For the first bytes, and then for the handshake, which is with whoever was given the
   // connection: so long each may go on without anybody known on the other side.
@@ -42,9 +45,9 @@ class ConnectionGate {
 
   // Listens on every address of that host when it returns, but accepts only once started. All
   // outlive it. Errors: UNAVAILABLE naming the address; RESOURCE_EXHAUSTED.
-  static absl::StatusOr<std::unique_ptr<ConnectionGate>> Listen(const HostAddress& address,
-                                                                const GateLimits& limits,
-                                                                const Clock& clock, Logger& logger);
+  static absl::StatusOr<std::unique_ptr<ConnectionGate>> Listen(
+      const HostAddress& address, const GateLimits& limits, const Clock& clock, Logger& logger,
+      GateProtocol protocol = GateProtocol::kTls13);
   ~ConnectionGate();
 
   int32_t port() const { return port_; }
@@ -64,8 +67,9 @@ class ConnectionGate {
     Clock::TimePoint until;
   };
 
-  ConnectionGate(const GateLimits& limits, const Clock& clock, Logger& logger)
-      : limits_(limits), clock_(clock), logger_(logger) {}
+  ConnectionGate(const GateLimits& limits, const Clock& clock, Logger& logger,
+                 GateProtocol protocol)
+      : limits_(limits), clock_(clock), logger_(logger), protocol_(protocol) {}
   absl::Status Bind(const HostAddress& address);
   void Run();
   // False: stop.
@@ -83,6 +87,7 @@ class ConnectionGate {
   const GateLimits limits_;
   const Clock& clock_;
   Logger& logger_;
+  const GateProtocol protocol_;
   int32_t port_ = 0;
   std::vector<int> listeners_;
   int stop_ = -1;  // an eventfd

@@ -32,10 +32,13 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
   app.add_option("--devices", options.devices, "devices to offer: cpu, blas")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("-t,--threads", options.threads, "threads of the CPU; 0: one per processor")
+  app.add_option(
+         "-t,--threads", options.threads,
+         "threads of the CPU; 0: one per processor, fewer where a control group allows fewer")
       ->capture_default_str();
-  app.add_option("--memory", options.memory_bytes,
-                 "most memory to give out; 0: what the machine has")
+  app.add_option(
+         "--memory", options.memory_bytes,
+         "most memory to give out; 0: what the machine has, or most of what a control group allows")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
   app.add_option("--isa", options.instruction_set,

@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
-#include "common/base/processors.h"
 #include "common/base/status_macros.h"
 #include "common/base/system_random.h"
+#include "common/host/control_group.h"
 #include "common/metrics/metric_list.h"
 #include "common/transport/host_identity.h"
 #include "common/transport/own_address.h"
@@ -187,8 +187,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
   DeviceOptions devices;
   devices.host = options.name;
   devices.kinds = options.devices;
-  devices.threads = options.threads > 0 ? options.threads : AvailableProcessors();
-  devices.memory_bytes = options.memory_bytes;
+  devices.threads = options.threads > 0 ? options.threads : DefaultThreads();
+  devices.memory_bytes = options.memory_bytes > 0 ? options.memory_bytes : DefaultMemoryBytes();
   devices.instruction_set = options.instruction_set;
   ASSIGN_OR_RETURN(worker->devices_, DiscoverDevices(devices, factory));
   worker->parts_.devices = worker->devices_.devices;

@@ -23,8 +23,9 @@ struct WorkerOptions {
   std::string join;             // coordinator to be a worker of: HOST:PORT; empty: none
   std::string join_token_file;  // with it
   std::vector<std::string> devices = {"cpu"};
-  int32_t threads = 0;          // of the CPU device; 0: one per processor
-  int64_t memory_bytes = 0;     // most that the CPU device gives out; 0: what the machine has
+  int32_t threads = 0;  // of the CPU device; 0: DefaultThreads
+  int64_t memory_bytes =
+      0;  // most that the CPU device gives out; 0: the machine's, or DefaultMemoryBytes
   std::string instruction_set;  // empty: the best
   std::string cache;            // folder; empty: no cache
   int64_t cache_quota_bytes = int64_t{100} << 30;

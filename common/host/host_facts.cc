@@ -6,7 +6,6 @@
 #include <sys/timex.h>
 #include <sys/utsname.h>
 
-#include <fstream>
 #include <limits>
 #include <string_view>
 
@@ -17,25 +16,11 @@
 #include "common/base/absl_view.h"
 #include "common/base/processors.h"
 #include "common/base/unix_time.h"
+#include "common/host/control_group.h"
+#include "common/host/system_file.h"
 
 namespace weft {
 namespace {
-
-// The files are a few lines; more is none of them.
-constexpr size_t kMostFileBytes = 64 << 10;
-
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMostFileBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text;
-}
-
-int64_t NumberIn(std::string_view text) {
-  int64_t value = -1;
-  return absl::SimpleAtoi(absl::StripAsciiWhitespace(AbslView(text)), &value) ? value : -1;
-}
 
 // "MemTotal:   16384 kB", in bytes.
 int64_t MemoryLine(const std::string& meminfo, const char* name) {
@@ -46,20 +31,6 @@ int64_t MemoryLine(const std::string& meminfo, const char* name) {
     return kib < 0 || kib > std::numeric_limits<int64_t>::max() / 1024 ? -1 : kib * 1024;
   }
   return -1;
-}
-
-// Of the group that this process sees at the top: in a container its own.
-void ReadControlGroup(const std::string& root, HostFacts& facts) {
-  const std::string folder = root + "/sys/fs/cgroup/";
-  const std::vector<std::string> quota =
-      absl::StrSplit(ReadText(folder + "cpu.max"), absl::ByAnyChar(" \n"), absl::SkipEmpty());
-  if (quota.size() == 2) {
-    const int64_t time = NumberIn(quota[0]), period = NumberIn(quota[1]);
-    if (time > 0 && period > 0) {
-      facts.processor_limit = static_cast<double>(time) / static_cast<double>(period);
-    }
-  }
-  facts.memory_limit = NumberIn(ReadText(folder + "memory.max"));
 }
 
 void ReadSharedMemory(const std::string& root, HostFacts& facts) {
@@ -102,12 +73,15 @@ HostFacts ReadHostFacts(const std::string& root) {
   utsname system{};
   if (uname(&system) == 0) facts.kernel = system.release;
   facts.processors = AvailableProcessors();
-  const std::string meminfo = ReadText(root + "/proc/meminfo");
+  const std::string meminfo = ReadSystemFile(root + "/proc/meminfo");
   facts.memory_bytes = MemoryLine(meminfo, "MemTotal");
   facts.memory_available = MemoryLine(meminfo, "MemAvailable");
-  ReadControlGroup(root, facts);
+  const ControlGroupLimits limits = ReadControlGroupLimits(root);
+  facts.processor_limit = limits.processors;
+  facts.memory_limit = limits.memory_bytes;
   ReadSharedMemory(root, facts);
-  facts.huge_pages = HugePages(ReadText(root + "/sys/kernel/mm/transparent_hugepage/enabled"));
+  facts.huge_pages =
+      HugePages(ReadSystemFile(root + "/sys/kernel/mm/transparent_hugepage/enabled"));
   facts.locked_limit = LimitOf(RLIMIT_MEMLOCK);
   facts.open_files_limit = LimitOf(RLIMIT_NOFILE);
   facts.has_rdma = HasEntries(root + "/sys/class/infiniband");

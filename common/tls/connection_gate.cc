@@ -110,6 +110,16 @@ std::string_view Complaint(FirstBytes first, GateProtocol wanted) {
   return "it does not speak TLS";
 }
 
+// What tells the other side what is spoken here, in its own terms; empty: there is no such word.
+std::string LastWord(FirstBytes first, GateProtocol wanted) {
+  const bool tls = first == FirstBytes::kTls13 || first == FirstBytes::kOldTls;
+  if (wanted == GateProtocol::kTls13) {
+    return first == FirstBytes::kOldTls ? ProtocolVersionAlert() : std::string();
+  }
+  // How servers begin: an empty frame of settings (RFC 9113, section 3.4).
+  return tls ? std::string({0, 0, 0, 4, 0, 0, 0, 0, 0}) : std::string();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ConnectionGate>> ConnectionGate::Listen(const HostAddress& address,
@@ -237,10 +247,8 @@ void ConnectionGate::Read(int descriptor) {
   const FirstBytes first = ReadFirstBytes(bytes);
   if (first == FirstBytes::kIncomplete) return;
   if (first == Wanted(protocol_)) return Admit(descriptor);
-  if (first == FirstBytes::kOldTls && protocol_ == GateProtocol::kTls13) {
-    const std::string alert = ProtocolVersionAlert();
-    (void)send(descriptor, alert.data(), alert.size(), MSG_NOSIGNAL);
-  }
+  const std::string word = LastWord(first, protocol_);
+  if (!word.empty()) (void)send(descriptor, word.data(), word.size(), MSG_NOSIGNAL);
   Refuse(descriptor, Complaint(first, protocol_));
 }
 

@@ -16,7 +16,9 @@ void AddModelFlags(CLI::App& command, ModelFlags& flags) {
                      "context size in tokens; 0: as the model was trained");
   command.add_option("-u,--ub,--ubatch-size", flags.ubatch, "most tokens computed at once (-ub)")
       ->capture_default_str();
-  command.add_option("-t,--threads", flags.threads, "threads; 0: one per processor")
+  command
+      .add_option("-t,--threads", flags.threads,
+                  "threads; 0: one per processor, fewer where a control group allows fewer")
       ->capture_default_str();
   command
       .add_option("--ctk,--cache-type-k", flags.key_type,

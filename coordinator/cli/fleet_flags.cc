@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/host_address.h"
-#include "common/base/processors.h"
 #include "common/base/status_macros.h"
+#include "common/host/control_group.h"
 #include "coordinator/cluster/joined_workers.h"
 
 namespace weft {
@@ -212,7 +212,7 @@ absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t th
   options.watch = flags.watch;
   options.local_workers = flags.local_workers;
   if (const char* const binary = std::getenv(kWorkerVariable)) options.local.binary = binary;
-  options.local.threads = threads > 0 ? threads : AvailableProcessors();
+  options.local.threads = threads > 0 ? threads : DefaultThreads();
   options.local.instruction_set = instruction_set;
   options.transport = flags.transport;
   const bool elsewhere = !flags.workers.empty() || flags.searched();

@@ -2,11 +2,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/cpu_features.h"
-#include "common/base/processors.h"
 #include "common/base/status_macros.h"
 #include "common/blas/blas_device.h"
 #include "common/blas/blas_library.h"
 #include "common/cpu/cpu_device.h"
+#include "common/host/control_group.h"
 
 namespace weft {
 namespace {
@@ -21,10 +21,11 @@ absl::StatusOr<LocalDevices> OpenLocalDevices(const LocalDeviceOptions& options)
         absl::StrCat("-t: ", options.threads, " threads, want 1 to ", kMaxThreads));
   }
   LocalDevices local;
-  local.threads = options.threads > 0 ? options.threads : AvailableProcessors();
+  local.threads = options.threads > 0 ? options.threads : DefaultThreads();
   CpuDeviceOptions cpu_options;
   cpu_options.name = "local.cpu0";
   cpu_options.threads = local.threads;
+  cpu_options.memory_limit_bytes = DefaultMemoryBytes();
   cpu_options.instruction_set = BestInstructionSet();
   if (!options.instruction_set.empty()) {
     ASSIGN_OR_RETURN(cpu_options.instruction_set, ParseInstructionSet(options.instruction_set));

@@ -12,7 +12,7 @@
 namespace weft {
 
 struct LocalDeviceOptions {
-  int32_t threads = 0;          // 0: one per processor that this process may use
+  int32_t threads = 0;          // 0: DefaultThreads
   std::string instruction_set;  // empty: the best
   bool blas = false;            // an accelerator for large products beside the CPU
 };

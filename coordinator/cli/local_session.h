@@ -29,7 +29,7 @@ struct ModelFlags {
   std::string model;
   int64_t context = -1;  // -1: the command's default; 0: as the model was trained
   int64_t ubatch = 512;
-  int32_t threads = 0;  // 0: one per processor that this process may use
+  int32_t threads = 0;  // 0: DefaultThreads
   std::string key_type = "f16";
   std::string value_type = "f16";
   std::string instruction_set;  // empty: the best

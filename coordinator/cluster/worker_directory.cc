@@ -31,11 +31,13 @@ bool WorkerDirectory::Started() {
     MutexLock lock(mutex_);
     if (started_) return true;
   }
-  const absl::StatusOr<std::vector<std::string>> addresses = Look();
-  if (!addresses.ok() || addresses->size() < patience_.least) return false;
+  return StartsWith(Look());
+}
+
+bool WorkerDirectory::StartsWith(const absl::StatusOr<std::vector<std::string>>& found) {
   MutexLock lock(mutex_);
-  started_ = true;
-  return true;
+  started_ = started_ || (found.ok() && found->size() >= patience_.least);
+  return started_;
 }
 
 absl::StatusOr<std::vector<std::string>> WorkerDirectory::Await(Clock::TimePoint deadline) {
@@ -46,10 +48,9 @@ absl::StatusOr<std::vector<std::string>> WorkerDirectory::Await(Clock::TimePoint
   Mutex mutex;
   CondVar never;
   while (true) {
-    const bool started = Started();
     absl::StatusOr<std::vector<std::string>> addresses = Look();
     const Clock::TimePoint now = clock_.Now();
-    if (addresses.ok() && started) return addresses;
+    if (addresses.ok() && StartsWith(addresses)) return addresses;
     if (now >= deadline) {
       if (!addresses.ok()) return addresses.status();
       return absl::UnavailableError(absl::StrCat(addresses->size(), " of ", description_,

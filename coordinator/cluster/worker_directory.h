@@ -56,6 +56,9 @@ class WorkerDirectory {
   static constexpr size_t kMostAddresses = 256;
 
  private:
+  // Started(), given what was found.
+  bool StartsWith(const absl::StatusOr<std::vector<std::string>>& found);
+
   const HostAddress name_;
   const ResolveName resolve_;
   const std::string description_;

@@ -64,7 +64,11 @@ class Proxy:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            server = socket.create_connection((HERE, self.port))
+            try:
+                server = socket.create_connection((HERE, self.port))
+            except OSError:
+                client.close()  # nobody listens yet
+                continue
             words = bytearray()
             self.said.append(words)
             threading.Thread(target=self._carry, args=(client, server, words), daemon=True).start()

@@ -96,7 +96,8 @@ std::string ReportText(const FleetReport& report) {
 absl::Status Run(const WorkersFlags& flags, CommandContext& context) {
   if (!flags.fleet.any()) {
     return absl::InvalidArgumentError(
-        "weft workers: name them with --workers HOST:PORT,... or --workers-dns NAME:PORT");
+        "weft workers: name them with --workers HOST:PORT,... or --workers-dns NAME:PORT, or let "
+        "them come with --workers-join ADDR:PORT");
   }
   ASSIGN_OR_RETURN(const FleetOptions options,
                    ParseFleetFlags(flags.fleet, flags.threads, "", context.logger));

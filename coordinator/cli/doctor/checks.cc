@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
+#include "common/host/control_group.h"
 
 namespace weft {
 namespace {
@@ -29,24 +30,27 @@ std::string Size(int64_t bytes) {
 void CheckProcessors(const std::string& subject, const HostFacts& facts,
                      std::vector<Finding>& findings) {
   if (facts.processor_limit <= 0 || facts.processor_limit >= facts.processors) return;
+  const ControlGroupLimits limits{facts.processor_limit, facts.memory_limit};
   findings.push_back(
-      {kWarning, subject,
-       absl::StrFormat("%d processors are seen, %.2f may be used: threads will be stopped in the "
-                       "midst of a step",
+      {kNote, subject,
+       absl::StrFormat("%d processors are seen, %.2f may be used: threads beyond that are stopped "
+                       "in the midst of a step",
                        facts.processors, facts.processor_limit),
-       absl::StrFormat("--threads %d, or a CPU limit that is none",
-                       std::max(1, static_cast<int32_t>(facts.processor_limit)))});
+       absl::StrFormat("no --threads (that makes %d), or a CPU limit that is none",
+                       DefaultThreads(facts.processors, limits))});
 }
 
 void CheckMemory(const std::string& subject, const HostFacts& facts,
                  std::vector<Finding>& findings) {
   const bool limited = facts.memory_limit >= 0 && facts.memory_limit < facts.memory_bytes;
   if (!limited) return;
-  findings.push_back({kNote, subject,
-                      absl::StrCat("memory is limited to ", Size(facts.memory_limit), " of ",
-                                   Size(facts.memory_bytes)),
-                      absl::StrCat("weft-worker --memory below ", facts.memory_limit,
-                                   ", so that plans know of it")});
+  const int64_t given =
+      DefaultMemoryBytes(facts.memory_bytes, {facts.processor_limit, facts.memory_limit});
+  findings.push_back(
+      {kNote, subject,
+       absl::StrCat("memory is limited to ", Size(facts.memory_limit), " of ",
+                    Size(facts.memory_bytes)),
+       absl::StrCat("no --memory (that gives out ", Size(given), "), or one below the limit")});
 }
 
 void CheckSharedMemory(const std::string& subject, const HostFacts& facts,

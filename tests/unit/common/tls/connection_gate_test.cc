@@ -77,9 +77,9 @@ class ConnectionGateTest : public testing::Test {
     for (const int descriptor : taken_) close(descriptor);
   }
 
-  void Open(const GateLimits& limits) {
+  void Open(const GateLimits& limits, GateProtocol protocol = GateProtocol::kTls13) {
     auto gate = ConnectionGate::Listen({.host = "127.0.0.1", .port = 0, .socket_path = {}}, limits,
-                                       clock_, logger_);
+                                       clock_, logger_, protocol);
     ASSERT_TRUE(gate.ok()) << gate.status();
     gate_ = *std::move(gate);
     ASSERT_OK(gate_->Start([this](int descriptor, std::string bytes) {
@@ -129,6 +129,22 @@ TEST_F(ConnectionGateTest, OldTls_GetsAnAlert) {
   client.Say(Hello(false));
   EXPECT_EQ(client.Rest(), ProtocolVersionAlert());
   EXPECT_EQ(taken(), 0);
+}
+
+TEST_F(ConnectionGateTest, WithoutTls_Http2IsHandedOver_AndTlsIsToldSo) {
+  Open({}, GateProtocol::kHttp2);
+  const Client secured(gate_->port(), "127.0.0.1");
+  secured.Say(Hello(true));
+  EXPECT_EQ(secured.Rest(), std::string({0, 0, 0, 4, 0, 0, 0, 0, 0}));
+  const Client other(gate_->port(), "127.0.0.1");
+  other.Say("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(other.Rest(), "");
+  EXPECT_EQ(taken(), 0);
+  const Client client(gate_->port(), "127.0.0.1");
+  const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  client.Say(preface);
+  ASSERT_TRUE(AwaitTaken(1));
+  EXPECT_EQ(bytes_, preface);
 }
 
 TEST_F(ConnectionGateTest, OtherProtocols_AreClosed) {

@@ -80,6 +80,24 @@ TEST(WorkerDirectoryTest, Await_AsksUntilThereIsOne) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("nobody yet")));
 }
 
+TEST(WorkerDirectoryTest, Await_WaitsAtFirstForThoseOfItsPatience) {
+  std::vector<std::string> there = {"a"};
+  WorkerDirectory::Patience patience;
+  patience.least = 2;
+  WorkerDirectory directory({}, [&](const HostAddress&) { return there; }, "the joined", patience);
+  const SystemClock clock;
+  EXPECT_FALSE(directory.Started());
+  EXPECT_THAT(directory.Await(clock.Now()),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("1 of the joined are there, and 2 are waited for")));
+  there = {"a", "b"};
+  EXPECT_TRUE(directory.Started());
+  there = {"b"};  // afterwards one is enough
+  EXPECT_TRUE(directory.Started());
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> found, directory.Await(clock.Now()));
+  EXPECT_THAT(found, ElementsAre("b"));
+}
+
 TEST(WorkerDirectoryTest, Number_StaysWhileTheWorkerIsThere) {
   WorkerDirectory directory(Name(), nullptr);
   using Names = std::vector<std::string>;

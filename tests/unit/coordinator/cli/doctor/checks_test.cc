@@ -52,13 +52,15 @@ TEST(DoctorChecksTest, Host_Finds_EachFault) {
   HostFacts facts = GoodHost();
   facts.processor_limit = 2.5;
   Finding found = Only(CheckHost("m", facts));
-  EXPECT_EQ(found.level, FindingLevel::kWarning);
+  EXPECT_EQ(found.level, FindingLevel::kNote);
   EXPECT_THAT(found.text, HasSubstr("8 processors are seen, 2.50 may be used"));
-  EXPECT_THAT(found.advice, HasSubstr("--threads 2"));
+  EXPECT_THAT(found.advice, HasSubstr("(that makes 2)"));
 
   facts = GoodHost();
   facts.memory_limit = int64_t{4} << 30;
-  EXPECT_THAT(Only(CheckHost("m", facts)).text, HasSubstr("limited to 4.0 GiB of 32.0 GiB"));
+  found = Only(CheckHost("m", facts));
+  EXPECT_THAT(found.text, HasSubstr("limited to 4.0 GiB of 32.0 GiB"));
+  EXPECT_THAT(found.advice, HasSubstr("(that gives out 3.8 GiB)"));
 
   facts = GoodHost();
   facts.shared_bytes = 64 << 20;

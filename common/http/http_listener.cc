@@ -48,6 +48,7 @@ class Connection final : public ClientWatch {
   bool keep = true;     // for another request
   bool served = false;  // a request
   bool unread = false;  // the client may still be sending a body
+  bool replying = false;
 
  private:
   ConnectionWatcher& watcher_;
@@ -76,6 +77,7 @@ class HttpListener::Server final : public httplib::Server {
   // Takes connections until Stop.
   void Run() { listen_after_bind(); }
   void Stop();
+  bool AwaitReplies(Clock::TimePoint deadline);
 
  private:
   bool process_and_close_socket(socket_t socket) override;
@@ -85,6 +87,9 @@ class HttpListener::Server final : public httplib::Server {
   // Gives a thread free, where one only waits for another request of its client.
   void DropIdle();
   void ServeRequest(Connection& connection);
+  void BeginReply(Connection& connection);
+  // Does nothing where none began.
+  void EndReply(Connection& connection);
   // What httplib ends without a word: a request line beyond the limits.
   void RefuseHead(Connection& connection);
   void Drain(Connection& connection) const;
@@ -102,6 +107,8 @@ class HttpListener::Server final : public httplib::Server {
   Mutex mutex_;
   std::set<int> sockets_ ABSL_GUARDED_BY(mutex_);
   std::deque<int> idle_ ABSL_GUARDED_BY(mutex_);  // between requests, the longest first
+  size_t replying_ ABSL_GUARDED_BY(mutex_) = 0;   // requests whose head is read
+  CondVar replied_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -191,6 +198,7 @@ void HttpListener::Server::Serve(Connection& connection) {
   } catch (const std::exception&) {
     connection.keep = false;
   }
+  EndReply(connection);
 }
 
 bool HttpListener::Server::AwaitRequest(Connection& connection) {
@@ -225,16 +233,39 @@ void HttpListener::Server::ServeRequest(Connection& connection) {
   const bool served =
       process_request(connection.stream, last, closed, [&](httplib::Request& request) {
         understood = true;
+        BeginReply(connection);
         request.progress = ConnectionTag{&connection};
         request.ranges.clear();  // replies are short; parts of them serve attacks only
         connection.unread = AnnouncedBytes(request) != 0;
       });
   connection.served = true;
+  EndReply(connection);
   if (!understood) {
     connection.unread = true;
     if (!served) RefuseHead(connection);
   }
   if (!served || last || closed || connection.unread) connection.keep = false;
+}
+
+void HttpListener::Server::BeginReply(Connection& connection) {
+  MutexLock lock(mutex_);
+  connection.replying = true;
+  ++replying_;
+}
+
+void HttpListener::Server::EndReply(Connection& connection) {
+  MutexLock lock(mutex_);
+  if (!std::exchange(connection.replying, false)) return;
+  --replying_;
+  if (replying_ == 0) replied_.NotifyAll();
+}
+
+bool HttpListener::Server::AwaitReplies(Clock::TimePoint deadline) {
+  MutexLock lock(mutex_);
+  while (replying_ > 0) {
+    if (!replied_.WaitUntil(mutex_, deadline)) return replying_ == 0;
+  }
+  return true;
 }
 
 void HttpListener::Server::RefuseHead(Connection& connection) {
@@ -332,6 +363,10 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const Listener
   ASSIGN_OR_RETURN(listener->thread_,
                    StartThread([server = listener->server_.get()] { server->Run(); }));
   return listener;
+}
+
+bool HttpListener::AwaitReplies(Clock::TimePoint deadline) {
+  return server_->AwaitReplies(deadline);
 }
 
 HttpListener::~HttpListener() {

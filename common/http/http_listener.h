@@ -52,6 +52,9 @@ class HttpListener {
   HttpListener(const HttpListener&) = delete;
   HttpListener& operator=(const HttpListener&) = delete;
 
+  // Until no request is under way: all replies are written. False: not by `deadline`.
+  bool AwaitReplies(Clock::TimePoint deadline);
+
   int port() const { return port_; }
 
  private:

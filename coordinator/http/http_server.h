@@ -67,6 +67,9 @@ class HttpServer {
   // Refuses new work with 503 and is not ready any longer; what is under way goes on.
   void Drain() { dispatcher_.Drain(); }
 
+  // Until the replies to what was under way are written. False: not by `deadline`.
+  bool AwaitReplies(Clock::TimePoint deadline) { return listener_->AwaitReplies(deadline); }
+
   int port() const { return listener_->port(); }
   int health_port() const { return health_listener_->port(); }
 

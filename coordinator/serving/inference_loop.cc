@@ -54,7 +54,9 @@ absl::StatusOr<std::unique_ptr<InferenceLoop>> InferenceLoop::Start(OpenServingS
   return loop;
 }
 
-InferenceLoop::~InferenceLoop() {
+InferenceLoop::~InferenceLoop() { Stop(); }
+
+void InferenceLoop::Stop() {
   inbox_->Stop();
   if (thread_.joinable()) thread_.join();
 }
@@ -106,6 +108,7 @@ void InferenceLoop::Run() {
       last_progress_ = clock_.Now();
     } else {
       HandleFailure(status);
+      if (engine_ == nullptr) break;  // stopped while the session was lost
     }
     Show(leaving_);
   }
@@ -189,6 +192,7 @@ void InferenceLoop::ReopenSession(const absl::Status& reason) {
        pause = std::min(2 * pause, kLastRetry)) {
     EndUnwanted();
     Show(trouble);
+    if (inbox_->stopped()) return;
     const absl::Status opened = OpenSession();
     if (opened.ok()) break;
     engine_.reset();

@@ -37,7 +37,7 @@ class InferenceLoop {
                                                               const Tokenizer& tokenizer,
                                                               const ServingOptions& options,
                                                               const Clock& clock, Logger& logger);
-  // Ends what is under way with UNAVAILABLE.
+  // As Stop.
   ~InferenceLoop();
 
   // Any thread. Errors: INVALID_ARGUMENT for a request that can never run, naming its field;
@@ -46,6 +46,10 @@ class InferenceLoop {
 
   // Takes no more requests; true when none is under way any longer, false at the deadline.
   bool Drain(Clock::TimePoint deadline) { return inbox_->Drain(deadline); }
+
+  // Ends what is under way with UNAVAILABLE; returns when all streams know, which may take as long
+  // as the step that is computed. Not on two threads at once.
+  void Stop();
 
   // For health, metrics and the page. Any thread.
   ServingState state() const { return inbox_->state(); }
@@ -67,7 +71,7 @@ class InferenceLoop {
   void End(Sequence& sequence, const absl::Status& status);
   void Admit();
   void HandleFailure(const absl::Status& status);
-  // Until it is open, or the loop stops.
+  // Until it is open, or the loop stops: then there is no engine.
   void ReopenSession(const absl::Status& reason);
   void EndAll(const absl::Status& status);
   void Show(const absl::Status& trouble);

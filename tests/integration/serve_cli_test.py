@@ -19,6 +19,7 @@ import unittest
 
 import metrics_text
 from serve_process import MODEL, WEFT, ServeProcess, await_value
+from workers import Worker
 
 
 class Server(ServeProcess):
@@ -47,6 +48,14 @@ class Server(ServeProcess):
 
     def is_ready(self):
         return self.ask("/readyz", port=self.health_port)[0] == 200
+
+
+# More than is computed while a test looks.
+LONG = {"prompt": "ROMEO:", "max_tokens": 4000, "n": 4, "temperature": 0, "ignore_eos": True}
+
+
+def steps_of(server):
+    return json.loads(server.ask("/healthz", port=server.health_port)[1])["steps"]
 
 
 def run_alone(prompt, count):
@@ -228,6 +237,41 @@ class LostWorker(unittest.TestCase):
         await_value(server.is_ready, 60)
         self.assertEqual(server.complete("ROMEO:", 10), run_alone("ROMEO:", 10))
         self.assertEqual(server.stop(), 0)
+
+    def test_the_end_while_a_worker_is_lost(self):
+        """With 0, and whoever waits for the next session is told."""
+        for waiting in (0, 3):
+            with self.subTest(waiting=waiting), Worker("--no-self-test") as worker:
+                server = Server("--workers", worker.address, "--drain-seconds", "1")
+                with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                    answers = [pool.submit(server.ask, "/v1/completions", LONG) for _ in range(waiting)]
+                    await_value(lambda: not waiting or steps_of(server) > 20, 60)
+                    worker.signal(signal.SIGKILL)
+                    await_value(lambda: "the session is lost" in server.text(), 30)
+                    self.assertEqual(server.stop(), 0)
+                    for answer in answers:
+                        status, text = answer.result()
+                        self.assertEqual((status, "shutting down" in text), (503, True), text)
+
+
+class EndOfDrain(unittest.TestCase):
+    def test_whoever_is_not_finished_is_told(self):
+        for seconds in ("0", "0.2"):
+            with self.subTest(seconds=seconds):
+                server = Server("-c", "8192", "--drain-seconds", seconds)
+                with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                    whole = [pool.submit(server.ask, "/v1/completions", LONG) for _ in range(2)]
+                    streams = [pool.submit(server.ask, "/v1/completions", {**LONG, "stream": True}) for _ in range(2)]
+                    await_value(lambda: steps_of(server) > 20, 60)
+                    self.assertEqual(server.stop(), 0)
+                    for answer in whole:
+                        status, text = answer.result()
+                        self.assertEqual((status, "shutting down" in text), (503, True), text)
+                    for answer in streams:
+                        status, text = answer.result()  # its last chunk is there, or this raises IncompleteRead
+                        self.assertEqual(status, 200)
+                        error = json.loads(text.strip().splitlines()[-1].removeprefix("data: "))["error"]
+                        self.assertIn("shutting down", error["message"])
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ absl::StatusOr<std::unique_ptr<ServingSession>> DemoSession::Open(const Model& m
                                                                   const DemoSessionOptions& options,
                                                                   const Clock& clock) {
   auto session = std::make_unique<DemoSession>();
+  session->lost_ = options.lost;
   session->stages_ = std::max(1, options.fakes);
   PlacedDevices placed;
   for (int i = 0; i < options.fakes; ++i) {

@@ -23,6 +23,7 @@ struct DemoSessionOptions {
   int64_t candidates = 64;
   int fakes = 0;  // that hold the layers, one part each
   std::function<absl::Status(const Graph&, NodeId)> before_node;  // of fakes
+  std::function<absl::Status()> lost;                             // OK where it is null
 };
 
 class DemoSession final : public ServingSession {
@@ -33,11 +34,12 @@ class DemoSession final : public ServingSession {
                                                               const Clock& clock);
 
   ModelRunner& runner() override { return *runner_; }
-  absl::Status lost() override { return absl::OkStatus(); }
+  absl::Status lost() override { return lost_ ? lost_() : absl::OkStatus(); }
   int64_t stages() const override { return stages_; }
 
  private:
   int64_t stages_ = 1;
+  std::function<absl::Status()> lost_;
   std::vector<std::unique_ptr<FakeDevice>> fakes_;
   std::unique_ptr<CpuDevice> cpu_;
   std::unique_ptr<LocalProgramHost> host_;

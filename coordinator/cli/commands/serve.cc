@@ -33,6 +33,8 @@ namespace {
 constexpr int64_t kDefaultContext = 4096;
 // Sequences rarely reach the whole context; where they do, some wait.
 constexpr int64_t kDefaultCacheContexts = 4;
+// For the last replies to reach their clients, at the end.
+constexpr std::chrono::seconds kReplyTime{3};
 
 struct ServeFlags {
   ModelFlags model;
@@ -162,6 +164,9 @@ absl::Status Serve(ServeFlags& flags, CommandContext& context) {
   if (!loop->Drain(context.clock.Now() + drain)) {
     context.logger.Warning("some requests were not finished in time");
   }
+  // Whoever still waits is told, and all replies go out before the connections are cut.
+  loop->Stop();
+  server->AwaitReplies(context.clock.Now() + kReplyTime);
   return absl::OkStatus();
 }
 

@@ -356,6 +356,36 @@ TEST_F(InferenceLoopTest, EndOfTheLoop_EndsItsStreams) {
   stream->Cancel();  // nobody is there any longer
 }
 
+// The session is lost and none opens again: the loop ends all the same, with or without requests.
+TEST_F(InferenceLoopTest, EndOfTheLoop_WhileTheSessionIsLost) {
+  for (const int requests : {0, 1}) {
+    SCOPED_TRACE(absl::StrCat(requests, " requests"));
+    std::atomic<bool> lost = false;
+    DemoSessionOptions rig;
+    rig.fakes = 2;
+    rig.lost = [&] {
+      return lost ? absl::UnavailableError("worker w1 is lost") : absl::OkStatus();
+    };
+    rig.before_node = [&](const Graph&, NodeId) { return rig.lost(); };
+    const auto loop = Start(rig);
+    ASSERT_NE(loop, nullptr);
+    failing_opens_ = 1'000'000;
+    std::shared_ptr<GenerationStream> stream;
+    if (requests > 0) {
+      ASSERT_OK_AND_ASSIGN(stream, loop->Submit(Request("ROMEO:", 90)));
+    }
+    lost = true;
+    while (loop->state().counters.sessions_lost == 0) std::this_thread::yield();
+    loop->Stop();
+    if (stream != nullptr) {
+      EXPECT_THAT(ReadAll(*stream).status(),
+                  StatusIs(absl::StatusCode::kUnavailable, HasSubstr("shutting down")));
+    }
+    EXPECT_FALSE(loop->state().ready);
+    failing_opens_ = 0;
+  }
+}
+
 // A step that fails ends its own sequences and no others.
 TEST_F(InferenceLoopTest, FailedStep_EndsItsSequences) {
   std::atomic<int64_t> nodes = 0;

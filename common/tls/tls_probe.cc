@@ -208,4 +208,23 @@ TlsExplanation ExplainTlsFailure(const HostAddress& address, const ExpectedPeer&
   return AwaitWelcome(connection.get(), socket, *own);
 }
 
+absl::StatusOr<CertificateFacts> ReadServerCertificate(const HostAddress& address,
+                                                       const TlsFolder& own, const Clock& clock,
+                                                       Clock::TimePoint deadline) {
+  const absl::Status none =
+      absl::UnavailableError(absl::StrCat("no handshake with ", address.Text()));
+  ProbeSocket socket(clock, deadline);
+  if (address.host.empty() || !socket.Connect(address)) return none;
+  const OpenSslPointer<SSL_CTX> context = MakeContext(&own);
+  if (context == nullptr) return none;
+  const OpenSslPointer<SSL> connection(SSL_new(context.get()));
+  if (connection == nullptr || SSL_set_fd(connection.get(), socket.descriptor()) != 1) return none;
+  const Outcome outcome =
+      Drive(connection.get(), socket, [&] { return SSL_connect(connection.get()); });
+  (void)TakeOpenSslError();
+  const OpenSslPointer<X509> certificate(SSL_get1_peer_certificate(connection.get()));
+  if (outcome != Outcome::kDone || certificate == nullptr) return none;
+  return ReadCertificateFacts(PemOf(certificate.get()));
+}
+
 }  // namespace weft

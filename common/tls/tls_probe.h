@@ -1,9 +1,10 @@
-// Why a connection to a worker failed, asked by connecting once more without gRPC, which tells its
-// callers little of handshakes.
+// What gRPC does not tell its callers of handshakes, asked by connecting once more without it: why
+// a connection failed, and which certificate the other side shows.
 #pragma once
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/host_address.h"
 #include "common/tls/tls_folder.h"
@@ -28,5 +29,12 @@ struct ExpectedPeer {
 TlsExplanation ExplainTlsFailure(const HostAddress& address, const ExpectedPeer& peer,
                                  const TlsFolder* own, const Clock& clock,
                                  Clock::TimePoint deadline);
+
+// What the certificate says that the TLS server at `address` shows now to whoever connects with
+// `own`; whose authority it is from is not looked at. UNAVAILABLE where there is no handshake by
+// `deadline`.
+absl::StatusOr<CertificateFacts> ReadServerCertificate(const HostAddress& address,
+                                                       const TlsFolder& own, const Clock& clock,
+                                                       Clock::TimePoint deadline);
 
 }  // namespace weft

@@ -176,6 +176,13 @@ class TlsTest(Certificates):
         self.refused(self.worker("elsewhere"), "does not name 127.0.0.1", "elsewhere", "--host 127.0.0.1",
                      tls=self.coordinator)
 
+    def test_doctor_shows_the_days_of_each_certificate(self):
+        soon = self.made("soon", "worker", -60, 5 * DAY + 60, HERE)
+        two = [self.worker("one"), self.worker(folder=soon)]
+        result = must(weft("doctor", "--no-links", "--workers", addresses(two), "--tls", self.coordinator))
+        self.assertRegex(result.stdout, rf"(?m)^ok +w0 \({two[0].address}\): certificate 'one' .*, 364 days are left$")
+        self.assertRegex(result.stdout, rf"(?m)^warning +w1 \({two[1].address}\): certificate .*, 5 days are left$")
+
     def test_workers_behind_a_name_have_certificates_with_that_name(self):
         must(weft("certs", "worker", "named", self.certs, "--host", "localhost"))
         named, unnamed = self.worker("named"), self.worker("one")

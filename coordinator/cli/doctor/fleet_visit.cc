@@ -6,6 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/unix_time.h"
+#include "common/tls/tls_folder.h"
+#include "common/tls/tls_probe.h"
 #include "coordinator/cluster/fleet_report.h"
 
 namespace weft {
@@ -57,6 +61,7 @@ class Visit {
     for (Finding& finding : CheckWorker(report, WEFT_VERSION)) {
       findings_.push_back(std::move(finding));
     }
+    VisitCertificate(subject, (*fleet)->worker(0).address());
     const absl::StatusOr<RemoteHost> host = (*fleet)->worker(0).DescribeHost();
     if (!host.ok()) {
       findings_.push_back({FindingLevel::kNote, subject, std::string(host.status().message()),
@@ -67,6 +72,18 @@ class Visit {
       findings_.push_back(std::move(finding));
     }
     findings_.push_back(CheckClock(subject, host->clock_ahead_seconds, host->clock_error_seconds));
+  }
+
+  // That which the worker shows now, which may be newer than that of a connection.
+  void VisitCertificate(const std::string& subject, const HostAddress& address) {
+    if (options_.tls.empty() || address.host.empty()) return;
+    const int64_t now = UnixSeconds();
+    const absl::StatusOr<TlsFolder> own = LoadTlsFolder(options_.tls, TlsRole::kCoordinator, now);
+    if (!own.ok()) return;  // that was said of --tls
+    const SystemClock clock;
+    const absl::StatusOr<CertificateFacts> shown =
+        ReadServerCertificate(address, *own, clock, clock.Now() + options_.loss_after);
+    if (shown.ok()) findings_.push_back(CheckCertificate(subject, *shown, now));
   }
 
   void VisitLinks() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 #include "common/collectives/wire_format.h"
 
@@ -49,9 +50,11 @@ std::vector<AllReducePrediction> PredictAllReduce(int64_t elements, absl::Span<c
   const std::set<int32_t> distinct(hosts.begin(), hosts.end());
   const bool grouped = distinct.size() > 1 && distinct.size() < hosts.size();
   std::vector<AllReducePrediction> predictions;
+  const std::string order = SumOrder(CollectiveAlgorithm::kHostsFirstRecursiveDoubling, hosts);
   for (int i = 0; i < kCollectiveAlgorithmCount; ++i) {
     shape.algorithm = static_cast<CollectiveAlgorithm>(i);
     if (!Allows(policy, shape.algorithm) || (IsHostsFirst(shape.algorithm) && !grouped)) continue;
+    if (SumOrder(shape.algorithm, hosts) != order) continue;
     const ScheduleCost cost = CostOf(MakeSchedule(shape), hosts);
     predictions.push_back({shape.algorithm, PredictMicroseconds(cost, wire, links)});
   }

@@ -38,8 +38,8 @@ struct AllReducePrediction {
   double microseconds = 0;
 };
 // Of each algorithm that the policy allows, in the order of the enumeration; hosts first only where
-// some host has several ranks and there are other hosts. hosts[r] as in
-// CollectiveShape.
+// some host has several ranks and there are other hosts, and then only what sums in the same order:
+// sums of all lengths have the same order, whatever the links. hosts[r] as in CollectiveShape.
 std::vector<AllReducePrediction> PredictAllReduce(int64_t elements, absl::Span<const int32_t> hosts,
                                                   DType wire, const LinkModels& links,
                                                   AllReducePolicy policy = AllReducePolicy::kAuto);

@@ -26,7 +26,8 @@ class ScheduleBuilder {
     for (std::vector<Round>& rounds : rounds_) rounds.emplace_back();
   }
 
-  void Send(int32_t from, int32_t to, const ElementRange& range, Combine combine) {
+  void Send(int32_t from, int32_t to, const ElementRange& range, Combine combine,
+            int32_t term = 0) {
     if (range.empty()) return;
     const int32_t number = sent_[{from, to}]++;
     Exchange& out = ExchangeOf(from, to);
@@ -35,6 +36,7 @@ class ScheduleBuilder {
     Exchange& in = ExchangeOf(to, from);
     in.receive = range;
     in.combine = combine;
+    in.term = term;
     in.receive_number = number;
   }
 
@@ -42,13 +44,28 @@ class ScheduleBuilder {
     if (!range.empty()) rounds_[rank].back().rounded.push_back(range);
   }
 
-  // parts[i] of `ranks`' vectors is summed at ranks[i]; others keep what they have.
+  // Part k of all ranks' vectors is summed at ranks[k], for as many parts as there are; others keep
+  // what they have. Each is a term, rounded like those that travel.
+  void SumParts(const Ranks& ranks, const std::vector<ElementRange>& parts) {
+    if (ranks.size() < 2) return;
+    // Two are added in one order only.
+    const Combine combine = ranks.size() == 2 ? Combine::kAdd : Combine::kTerm;
+    for (size_t k = 0; k < parts.size(); ++k) {
+      RoundOwn(ranks[k], parts[k]);
+      if (combine == Combine::kAdd || parts[k].empty()) continue;
+      rounds_[ranks[k]].back().sum = {parts[k], static_cast<int32_t>(ranks.size()),
+                                      static_cast<int32_t>(k)};
+    }
+    ForAllPairs(ranks, [&](size_t from, size_t to) {
+      if (to >= parts.size()) return;
+      Send(ranks[from], ranks[to], parts[to], combine, static_cast<int32_t>(from));
+    });
+  }
+
   void ReduceScatter(const Ranks& ranks, const std::vector<ElementRange>& parts) {
     if (ranks.size() < 2) return;
     NextRound();
-    ForAllPairs(ranks, [&](size_t from, size_t to) {
-      Send(ranks[from], ranks[to], parts[to], Combine::kAdd);
-    });
+    SumParts(ranks, parts);
   }
 
   // parts[i], which ranks[i] has, to all others.
@@ -184,14 +201,7 @@ void AllReduceHostsFirst(ScheduleBuilder& builder, const std::vector<Ranks>& gro
   if (!by_parts) holders = 1;
   const std::vector<ElementRange> parts = Cut(range, holders);
   builder.NextRound();
-  for (const Ranks& group : groups) {
-    for (size_t shift = 1; shift < group.size(); ++shift) {
-      for (size_t i = 0; i < group.size(); ++i) {
-        const size_t to = (i + shift) % group.size();
-        if (to < holders) builder.Send(group[i], group[to], parts[to], Combine::kAdd);
-      }
-    }
-  }
+  for (const Ranks& group : groups) builder.SumParts(group, parts);
   for (size_t k = 0; k < holders; ++k) {
     Ranks column;
     for (const Ranks& group : groups) column.push_back(group[k]);
@@ -208,12 +218,16 @@ void AllReduceHostsFirst(ScheduleBuilder& builder, const std::vector<Ranks>& gro
   }
 }
 
+bool IsHostsFirst(CollectiveAlgorithm algorithm) {
+  return algorithm == CollectiveAlgorithm::kHostsFirstByParts ||
+         algorithm == CollectiveAlgorithm::kHostsFirstRecursiveDoubling;
+}
+
 void AllReduce(ScheduleBuilder& builder, const CollectiveShape& shape) {
   const ElementRange range{0, shape.elements};
   const bool by_parts = shape.algorithm == CollectiveAlgorithm::kByParts ||
                         shape.algorithm == CollectiveAlgorithm::kHostsFirstByParts;
-  const bool hosts_first = shape.algorithm == CollectiveAlgorithm::kHostsFirstByParts ||
-                           shape.algorithm == CollectiveAlgorithm::kHostsFirstRecursiveDoubling;
+  const bool hosts_first = IsHostsFirst(shape.algorithm);
   const std::vector<Ranks> groups = GroupByHost(shape.hosts);
   if (hosts_first && groups.size() > 1 && groups.size() < shape.hosts.size()) {
     return AllReduceHostsFirst(builder, groups, range, by_parts);
@@ -268,6 +282,44 @@ std::string_view CollectiveAlgorithmName(CollectiveAlgorithm algorithm) {
       return "hosts first, by parts";
   }
   return "?";
+}
+
+namespace {
+
+// The order of recursive doubling among these.
+std::string DoublingOrder(std::vector<std::string> terms) {
+  const auto add = [&](size_t to, size_t from) {
+    // Sums commute.
+    const auto [first, second] = std::minmax(terms[to], terms[from]);
+    terms[to] = "(" + first + "+" + second + ")";
+  };
+  const size_t core = PowerOfTwoAtMost(terms.size());
+  for (size_t j = core; j < terms.size(); ++j) add(j - core, j);
+  for (size_t distance = 1; distance < core; distance *= 2) {
+    for (size_t i = 0; i < core; i += 2 * distance) add(i, i + distance);
+  }
+  return terms[0];
+}
+
+std::string OrderOfRanks(const Ranks& ranks) {
+  std::vector<std::string> terms;
+  for (const int32_t rank : ranks) terms.push_back(std::to_string(rank));
+  return DoublingOrder(std::move(terms));
+}
+
+}  // namespace
+
+std::string SumOrder(CollectiveAlgorithm algorithm, absl::Span<const int32_t> hosts) {
+  if (!IsHostsFirst(algorithm)) {
+    Ranks all(hosts.size());
+    std::iota(all.begin(), all.end(), 0);
+    return OrderOfRanks(all);
+  }
+  std::vector<std::string> terms;
+  for (const Ranks& group : GroupByHost({hosts.begin(), hosts.end()})) {
+    terms.push_back(OrderOfRanks(group));
+  }
+  return DoublingOrder(std::move(terms));
 }
 
 int64_t CollectiveShape::TotalElements() const {

@@ -3,13 +3,16 @@
 // All ranks hold a vector of elements (four bytes each) of one length. A schedule cuts it into
 // ranges and says for every rank, round by round, what it sends, what it receives and whether that
 // is added or put in place. Nothing in it depends on when messages arrive, so neither does the
-// order in which an element is summed; and all ranks end with identical bits.
+// order in which an element is summed; and all ranks end with identical bits. Every element of a
+// vector is summed in one order, however long the vector is: what a token gives does not depend on
+// the tokens beside it. Doubling and by parts have the same order (SumOrder).
 //
 // Some wire types round. Then a range is rounded where it is, too (Round::rounded), wherever its
 // holder goes on with it beside those it sends it to: both sides of an exchange add rounded values.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -44,7 +47,8 @@ struct ElementRange {
   friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
 
-enum class Combine : uint8_t { kCopy, kAdd };
+// kTerm: kept until the end of the round, for its sum.
+enum class Combine : uint8_t { kCopy, kAdd, kTerm };
 
 // What one rank does with one other in a round. Empty ranges are no messages.
 struct Exchange {
@@ -55,13 +59,25 @@ struct Exchange {
   // How many messages went before in that direction, between these two in this collective.
   int32_t send_number = 0;
   int32_t receive_number = 0;
+  int32_t term = 0;  // of kTerm: which of the sum
   friend bool operator==(const Exchange&, const Exchange&) = default;
 };
 
-// Own ranges are rounded, then everything is sent, then received and combined in this order.
+// A range that becomes the sum of terms: its own, number `own`, and those that were received. Added
+// up as recursive doubling among so many ranks does it.
+struct TermSum {
+  ElementRange range;
+  int32_t terms = 0;  // 0: no sum
+  int32_t own = 0;
+  friend bool operator==(const TermSum&, const TermSum&) = default;
+};
+
+// Own ranges are rounded, then everything is sent, then received and combined in this order, then
+// terms are added up.
 struct Round {
   std::vector<ElementRange> rounded;
   std::vector<Exchange> exchanges;
+  TermSum sum;
   friend bool operator==(const Round&, const Round&) = default;
 };
 
@@ -90,6 +106,10 @@ inline constexpr int64_t kRangeElements = 32;
 
 // Counts are not negative, their sum does not overflow, there is a rank, the root is one.
 CollectiveSchedule MakeSchedule(const CollectiveShape& shape);
+
+// In which order an all-reduce sums, as text: "((0+1)+(2+3))". Equal texts, equal bits, but for
+// wire types that round.
+std::string SumOrder(CollectiveAlgorithm algorithm, absl::Span<const int32_t> hosts);
 
 // What a schedule costs.
 struct ScheduleCost {

@@ -1,5 +1,8 @@
 #include "common/collectives/schedule_runner.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "common/base/status_macros.h"
 #include "common/collectives/wire_format.h"
 
@@ -28,9 +31,13 @@ class RoundRunner {
     for (const Exchange& exchange : round.exchanges) {
       if (!exchange.send.empty()) RETURN_IF_ERROR(Send(exchange));
     }
+    const auto terms =
+        static_cast<size_t>(round.sum.terms) * static_cast<size_t>(round.sum.range.size());
+    if (scratch_.terms.size() < terms) scratch_.terms.resize(terms);
     for (const Exchange& exchange : round.exchanges) {
       if (!exchange.receive.empty()) RETURN_IF_ERROR(Receive(exchange));
     }
+    if (round.sum.terms > 0) AddUp(round.sum);
     return absl::OkStatus();
   }
 
@@ -66,8 +73,34 @@ class RoundRunner {
     return link_.Send(call_, exchange.peer, exchange.send_number, bytes);
   }
 
+  absl::Span<float> Term(int32_t term, int64_t elements) const {
+    return absl::MakeSpan(scratch_.terms)
+        .subspan(static_cast<size_t>(term * elements), static_cast<size_t>(elements));
+  }
+
+  // The order of recursive doubling (SumOrder).
+  void AddUp(const TermSum& sum) {
+    const int64_t elements = sum.range.size();
+    const absl::Span<float> own = Values(sum.range);
+    std::copy(own.begin(), own.end(), Term(sum.own, elements).begin());
+    const auto add = [&](int32_t to, int32_t from) {
+      float* const target = Term(to, elements).data();
+      const float* const other = Term(from, elements).data();
+      for (int64_t i = 0; i < elements; ++i) target[i] += other[i];
+    };
+    const auto core = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(sum.terms)));
+    for (int32_t j = core; j < sum.terms; ++j) add(j - core, j);
+    for (int32_t distance = 1; distance < core; distance *= 2) {
+      for (int32_t i = 0; i < core; i += 2 * distance) add(i, i + distance);
+    }
+    const absl::Span<float> total = Term(0, elements);
+    std::copy(total.begin(), total.end(), own.begin());
+  }
+
   absl::Status Receive(const Exchange& exchange) {
-    const absl::Span<float> target = Values(exchange.receive);
+    const absl::Span<float> target = exchange.combine == Combine::kTerm
+                                         ? Term(exchange.term, exchange.receive.size())
+                                         : Values(exchange.receive);
     return link_.Receive(call_, exchange.peer, exchange.receive_number,
                          WireBytes(wire_, exchange.receive.size()),
                          [&](absl::Span<const uint8_t> bytes) {

@@ -50,6 +50,7 @@ class RankLink {
 // Memory that a runner keeps from call to call.
 struct RunnerScratch {
   std::vector<uint8_t> encoded;
+  std::vector<float> terms;  // of a sum (TermSum), one behind the other
 };
 
 // `values` is the whole vector; elements that are not added may be of any four-byte type if `wire`

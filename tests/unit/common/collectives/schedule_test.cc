@@ -101,7 +101,9 @@ class Play {
       if (exchange.receive.empty()) continue;
       if (!messages_.contains({exchange.peer, rank, exchange.receive_number})) return moved;
     }
+    terms_.assign(static_cast<size_t>(round.sum.terms), {});
     for (const Exchange& exchange : round.exchanges) Receive(rank, exchange, vector);
+    if (round.sum.terms > 0) AddUp(round.sum, vector);
     ++next_[rank];
     sent_[rank] = false;
     return true;
@@ -132,12 +134,43 @@ class Play {
     const auto message = messages_.find({exchange.peer, rank, exchange.receive_number});
     const Vector& values = message->second;
     ASSERT_EQ(static_cast<int64_t>(values.size()), exchange.receive.size());
+    if (exchange.combine == Combine::kTerm) {
+      terms_.at(exchange.term) = values;
+      messages_.erase(message);
+      return;
+    }
     for (size_t i = 0; i < values.size(); ++i) {
       Expressions::Id& element = vector[exchange.receive.begin + static_cast<int64_t>(i)];
       element =
           exchange.combine == Combine::kAdd ? expressions_.Add(element, values[i]) : values[i];
     }
     messages_.erase(message);
+  }
+
+  // As recursive doubling adds.
+  void AddUp(const TermSum& sum, Vector& vector) {
+    terms_.at(sum.own) = Vector(vector.begin() + sum.range.begin, vector.begin() + sum.range.end);
+    for (const Vector& term : terms_) {
+      ASSERT_EQ(static_cast<int64_t>(term.size()), sum.range.size());
+    }
+    size_t core = 1;
+    while (core * 2 <= terms_.size()) core *= 2;
+    for (int64_t e = 0; e < sum.range.size(); ++e) {
+      std::vector<Expressions::Id> values;
+      for (const Vector& term : terms_) values.push_back(term[e]);
+      for (size_t j = core; j < values.size(); ++j) {
+        values[j - core] = expressions_.Add(values[j - core], values[j]);
+      }
+      for (; values.size() > core;) values.pop_back();
+      while (values.size() > 1) {
+        std::vector<Expressions::Id> pairs;
+        for (size_t i = 0; i < values.size(); i += 2) {
+          pairs.push_back(expressions_.Add(values[i], values[i + 1]));
+        }
+        values = pairs;
+      }
+      vector[sum.range.begin + e] = values[0];
+    }
   }
 
   const CollectiveSchedule& schedule_;
@@ -147,6 +180,7 @@ class Play {
   std::vector<size_t> next_;
   std::vector<bool> sent_;
   std::map<std::tuple<int32_t, int32_t, int32_t>, Vector> messages_;
+  std::vector<Vector> terms_;  // of the round
 };
 
 std::vector<Vector> Leafs(Expressions& expressions, size_t ranks, int64_t elements) {
@@ -169,6 +203,8 @@ void CheckAllReduce(const CollectiveShape& shape, bool lossy, uint64_t seed) {
     for (size_t r = 1; r < ranks; ++r) {
       ASSERT_EQ(vectors[r][e], vectors[0][e]) << "element " << e << " of rank " << r;
     }
+    // The order does not depend on where in the vector an element is.
+    ASSERT_EQ(vectors[0][e], vectors[0][0]) << "element " << e;
   }
 }
 
@@ -210,6 +246,39 @@ TEST(Schedule, AllReduce_RandomHosts_EveryElementOnceAndTheSameEverywhere) {
                                   random.Between(0, 500)),
                    random.Between(0, 1) == 1, seed + i);
   }
+}
+
+// What is summed in one order, as SumOrder says, has the same expression whatever the algorithm.
+TEST(Schedule, AllReduce_EqualOrders_EqualSums) {
+  const uint64_t seed = TestSeed(1);
+  for (uint64_t i = 0; i < TestCount(100); ++i) {
+    Random random(seed + i);
+    std::vector<int32_t> hosts(random.Between(1, kMostRanks));
+    const int64_t host_count = random.Between(1, 5);
+    for (int32_t& host : hosts) host = static_cast<int32_t>(random.Between(0, host_count));
+    if (random.Between(0, 1) == 0) std::sort(hosts.begin(), hosts.end());
+    SCOPED_TRACE(testing::Message() << "WEFT_TEST_SEED=" << seed + i);
+    Expressions expressions(hosts.size());
+    std::map<std::string, Expressions::Id> sum_of;
+    for (int a = 0; a < kCollectiveAlgorithmCount; ++a) {
+      const auto algorithm = static_cast<CollectiveAlgorithm>(a);
+      const CollectiveShape shape = AllReduceShape(algorithm, hosts, random.Between(1, 500));
+      std::vector<Vector> vectors = Leafs(expressions, hosts.size(), shape.elements);
+      Play(MakeSchedule(shape), expressions, false, seed).Run(vectors);
+      const auto [known, fresh] = sum_of.emplace(SumOrder(algorithm, hosts), vectors[0][0]);
+      EXPECT_EQ(known->second, vectors[0][0]) << "algorithm " << a;
+    }
+    EXPECT_LE(sum_of.size(), 2u);
+  }
+}
+
+TEST(SumOrder, IsThatOfDoubling) {
+  using enum CollectiveAlgorithm;
+  EXPECT_EQ(SumOrder(kByParts, std::vector<int32_t>(4)), "((0+1)+(2+3))");
+  EXPECT_EQ(SumOrder(kRecursiveDoubling, std::vector<int32_t>(3)), "((0+2)+1)");
+  EXPECT_EQ(SumOrder(kHostsFirstByParts, std::vector<int32_t>{0, 1, 0, 1}), "((0+2)+(1+3))");
+  EXPECT_EQ(SumOrder(kHostsFirstRecursiveDoubling, std::vector<int32_t>{5, 5, 6, 6}),
+            "((0+1)+(2+3))");
 }
 
 // Counts with zeros among them.

@@ -49,7 +49,7 @@ AccessLog::AccessLog(const Program& program)
 }
 
 absl::Status AccessLog::Read(const SlotRange& range, int32_t stream,
-                             absl::Span<const int32_t> clock) {
+                             absl::Span<const int32_t> clock, int32_t done) {
   if (!IsKept(range)) return absl::OkStatus();
   Pieces& pieces = pieces_[range.slot];
   SplitAt(pieces, range.begin);
@@ -58,7 +58,7 @@ absl::Status AccessLog::Read(const SlotRange& range, int32_t stream,
   int touched = 0;
   for (auto it = pieces.find(range.begin); it != pieces.end() && it->first < range.end; ++it) {
     RETURN_IF_ERROR(CheckOrdered(it->second.writers, clock, "write it"));
-    Note({stream, clock[stream]}, it->second.readers);
+    Note({stream, done}, it->second.readers);
     ++touched;
   }
   if (touched > kMostPieces) Join(pieces, range);
@@ -66,7 +66,7 @@ absl::Status AccessLog::Read(const SlotRange& range, int32_t stream,
 }
 
 absl::Status AccessLog::Write(const SlotRange& range, int32_t stream,
-                              absl::Span<const int32_t> clock) {
+                              absl::Span<const int32_t> clock, int32_t done) {
   if (!IsKept(range)) return absl::OkStatus();
   Pieces& pieces = pieces_[range.slot];
   SplitAt(pieces, range.begin);
@@ -77,7 +77,7 @@ absl::Status AccessLog::Write(const SlotRange& range, int32_t stream,
     RETURN_IF_ERROR(CheckOrdered(it->second.readers, clock, "read there"));
     it = pieces.erase(it);
   }
-  pieces[range.begin] = {range.end, {{stream, clock[stream]}}, {}};
+  pieces[range.begin] = {range.end, {{stream, done}}, {}};
   return absl::OkStatus();
 }
 

@@ -37,11 +37,19 @@ class AccessLog {
  public:
   explicit AccessLog(const Program& program);
 
-  // Stream `stream` touches the range at position clock[stream]; of every other stream the
-  // positions up to its entry in `clock` are certain to have finished. Errors: INVALID_ARGUMENT
-  // naming the access that may happen at the same time.
-  absl::Status Read(const SlotRange& range, int32_t stream, absl::Span<const int32_t> clock);
-  absl::Status Write(const SlotRange& range, int32_t stream, absl::Span<const int32_t> clock);
+  // Stream `stream` touches the range from position clock[stream] until `done`, mostly the same; of
+  // every other stream the positions up to its entry in `clock` are certain to have finished.
+  // Errors: INVALID_ARGUMENT naming the access that may happen at the same time.
+  absl::Status Read(const SlotRange& range, int32_t stream, absl::Span<const int32_t> clock,
+                    int32_t done);
+  absl::Status Write(const SlotRange& range, int32_t stream, absl::Span<const int32_t> clock,
+                     int32_t done);
+  absl::Status Read(const SlotRange& range, int32_t stream, absl::Span<const int32_t> clock) {
+    return Read(range, stream, clock, clock[stream]);
+  }
+  absl::Status Write(const SlotRange& range, int32_t stream, absl::Span<const int32_t> clock) {
+    return Write(range, stream, clock, clock[stream]);
+  }
 
  private:
   struct Access {

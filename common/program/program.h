@@ -136,11 +136,19 @@ struct CollectiveCommand {
   int64_t bytes = 0;
   // The same on all ranks, as whoever made the plan found best.
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::kRecursiveDoubling;
+  // The stream goes on meanwhile, up to the FinishCommand of this node: until then it does not
+  // touch the result, and does not write over the source.
+  bool detached = false;
   friend bool operator==(const CollectiveCommand&, const CollectiveCommand&) = default;
+};
+// Waits for the detached collective of this stream that makes `node`.
+struct FinishCommand {
+  NodeId node = kNoNode;
+  friend bool operator==(const FinishCommand&, const FinishCommand&) = default;
 };
 using Command =
     std::variant<ComputeCommand, CopyCommand, RecordCommand, WaitCommand, CopyExpertsCommand,
-                 ObserveCommand, SendCommand, ReceiveCommand, CollectiveCommand>;
+                 ObserveCommand, SendCommand, ReceiveCommand, CollectiveCommand, FinishCommand>;
 
 // Where a rank is: on a device of this program, or in another process of the group.
 struct CommunicatorRank {
@@ -196,7 +204,8 @@ struct Program {
 // waits matched by exactly one record and no cycle between streams; copies equal to their node;
 // `receive` nodes performed by their command alone; edges used once per direction; collectives
 // performed by all ranks that are here, each once, alike and in the same order, without a circle of
-// waits; outputs placed; sizes bounded. Errors: INVALID_ARGUMENT naming stream, command and node.
+// waits; detached ones finished by the stream that began them, at their memory until then; outputs
+// placed; sizes bounded. Errors: INVALID_ARGUMENT naming stream, command and node.
 absl::Status VerifyProgram(const Program& program, const ProgramLimits& limits = {});
 
 }  // namespace weft

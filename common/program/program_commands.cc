@@ -90,6 +90,7 @@ class CommandChecker {
   absl::Status CheckCommand(const ReceiveCommand& command);
   // The rest: CheckProgramCollectives.
   absl::Status CheckCommand(const CollectiveCommand& command) { return ListOnce(command.node); }
+  absl::Status CheckCommand(const FinishCommand& command) { return CheckNodeId(command.node); }
 
   absl::Status CheckCopy(NodeId id, const SlotPlace& source_place, const SlotPlace& destination,
                          int64_t bytes);

@@ -68,7 +68,11 @@ std::string CommandText(const Program& program, const Stream& stream, size_t com
                         receive->peer, ")");
   }
   if (const auto* collective = std::get_if<CollectiveCommand>(&value)) {
-    return absl::StrCat(text, " (", NodeText(program.graph, collective->node), ")");
+    return absl::StrCat(text, collective->detached ? " (begin " : " (",
+                        NodeText(program.graph, collective->node), ")");
+  }
+  if (const auto* finish = std::get_if<FinishCommand>(&value)) {
+    return absl::StrCat(text, " (finish ", NodeText(program.graph, finish->node), ")");
   }
   const auto* record = std::get_if<RecordCommand>(&value);
   return absl::StrCat(text, record != nullptr ? " (record" : " (wait", " event ",
@@ -316,8 +320,8 @@ absl::Status ProgramInstance::PrepareCommand(const Command& command, int32_t cop
         {MemoryOf(collective->source, copy), MemoryOf(collective->destination, copy), {}});
   } else if (const auto* record = std::get_if<RecordCommand>(&command)) {
     prepared.event = record->event;
-  } else {
-    prepared.event = std::get<WaitCommand>(command).event;
+  } else if (const auto* wait = std::get_if<WaitCommand>(&command)) {
+    prepared.event = wait->event;
   }
   return absl::OkStatus();
 }

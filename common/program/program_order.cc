@@ -43,17 +43,25 @@ class OrderChecker {
   absl::StatusOr<bool> Play(const SendCommand& command);
   absl::StatusOr<bool> Play(const ReceiveCommand& command);
   absl::StatusOr<bool> Play(const CollectiveCommand& command);
+  absl::StatusOr<bool> Play(const FinishCommand& command);
   absl::StatusOr<bool> Play(const RecordCommand& command);
   absl::StatusOr<bool> Play(const WaitCommand& command);
 
   // How a stream reaches a tensor: its kernels do, or a copy that moves bytes between memories.
   enum class Reach { kDirect, kCopy };
   // `id` is executed here and now: its sources are ready, its memory is this device's.
-  absl::Status Produce(NodeId id, Reach reach);
+  absl::Status Produce(NodeId id, Reach reach) { return Produce(id, reach, Here()); }
+  // The same, done only at a later position of this stream.
+  absl::Status Produce(NodeId id, Reach reach, int32_t done);
+  int32_t Here() const { return clocks_[stream_][stream_]; }
+  // Where this stream finishes a collective that it is beginning; kUnknown: nowhere.
+  int32_t FinishOf(NodeId node) const;
+  // False: other ranks that are here have not come yet.
+  bool Arrive(const CollectiveKey& key);
   absl::Status Read(NodeId id, Reach reach);
   absl::Status CheckReach(const Slot& slot, Reach reach) const;
   absl::Status CheckWritten(NodeId id) const;
-  absl::Status Write(NodeId id);
+  absl::Status Write(NodeId id, int32_t done);
   absl::Status CheckFinished();
   absl::Status CheckOutputs();
   absl::Status HandBack(NodeId id);  // at the end of this stream
@@ -73,6 +81,8 @@ class OrderChecker {
   std::vector<int32_t> runnable_;
   std::vector<int64_t> ranks_here_;                  // per communicator
   std::map<int32_t, std::vector<int32_t>> arrived_;  // streams at each collective
+  std::vector<std::map<NodeId, int32_t>> finishes_;  // per stream: position of the first, by node
+  std::map<NodeId, Producer> begun_;  // detached collectives: where they are finished
   MemoryOwners owners_;
   AccessLog log_;
   int32_t stream_ = 0;  // being played
@@ -97,6 +107,13 @@ OrderChecker::OrderChecker(const Program& program)
     ranks_here_.push_back(
         std::count_if(communicator.ranks.begin(), communicator.ranks.end(),
                       [](const CommunicatorRank& rank) { return rank.process == -1; }));
+  }
+  for (const Stream& stream : program.streams) {
+    std::map<NodeId, int32_t>& finishes = finishes_.emplace_back();
+    for (size_t i = 0; i < stream.commands.size(); ++i) {
+      const auto* finish = std::get_if<FinishCommand>(&stream.commands[i]);
+      if (finish != nullptr) finishes.emplace(finish->node, static_cast<int32_t>(i) + 1);
+    }
   }
   const size_t count = program.streams.size();
   clocks_.assign(count, VectorClock(count, kUnknown));
@@ -173,19 +190,50 @@ absl::StatusOr<bool> OrderChecker::Play(const ReceiveCommand& command) {
   return true;
 }
 
-// All ranks must get here before any of them goes on.
-absl::StatusOr<bool> OrderChecker::Play(const CollectiveCommand& command) {
-  const CollectiveKey& key = *CollectiveKeyOf(graph_.node(command.node));
+bool OrderChecker::Arrive(const CollectiveKey& key) {
   std::vector<int32_t>& arrived = arrived_[key.id];
+  const int64_t wanted = ranks_here_[key.communicator];
   if (std::find(arrived.begin(), arrived.end(), stream_) == arrived.end()) {
     arrived.push_back(stream_);
-    if (static_cast<int64_t>(arrived.size()) == ranks_here_[key.communicator]) {
+    // Those that wait go on; for those that do not, nothing changes.
+    if (static_cast<int64_t>(arrived.size()) == wanted) {
       runnable_.insert(runnable_.end(), arrived.begin(), arrived.end() - 1);
     }
   }
-  if (static_cast<int64_t>(arrived.size()) < ranks_here_[key.communicator]) return false;
-  RETURN_IF_ERROR(Produce(command.node, Reach::kDirect));
+  return static_cast<int64_t>(arrived.size()) == wanted;
+}
+
+int32_t OrderChecker::FinishOf(NodeId node) const {
+  const auto found = finishes_[stream_].find(node);
+  return found == finishes_[stream_].end() || found->second < Here() ? kUnknown : found->second;
+}
+
+// All ranks must get here before any of them goes on, or finishes. A detached one touches its
+// memory until it is finished, so that what comes before that, here or behind an event, may not.
+absl::StatusOr<bool> OrderChecker::Play(const CollectiveCommand& command) {
+  const bool all_here = Arrive(*CollectiveKeyOf(graph_.node(command.node)));
+  if (!command.detached) {
+    if (all_here) RETURN_IF_ERROR(Produce(command.node, Reach::kDirect));
+    return all_here;
+  }
+  const int32_t done = FinishOf(command.node);
+  if (done == kUnknown) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NodeText(graph_, command.node), " is never finished"));
+  }
+  RETURN_IF_ERROR(Produce(command.node, Reach::kDirect, done));
+  begun_[command.node] = {stream_, done};
   return true;
+}
+
+absl::StatusOr<bool> OrderChecker::Play(const FinishCommand& command) {
+  const auto found = begun_.find(command.node);
+  if (found == begun_.end() || found->second.stream != stream_ ||
+      found->second.position != Here()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NodeText(graph_, command.node), " is no collective under way"));
+  }
+  return Arrive(*CollectiveKeyOf(graph_.node(command.node)));
 }
 
 absl::StatusOr<bool> OrderChecker::Play(const RecordCommand& command) {
@@ -210,17 +258,24 @@ absl::StatusOr<bool> OrderChecker::Play(const WaitCommand& command) {
   return true;
 }
 
-absl::Status OrderChecker::Produce(NodeId id, Reach reach) {
+absl::Status OrderChecker::Produce(NodeId id, Reach reach, int32_t done) {
   absl::Status status;
   for (const NodeId source : graph_.node(id).sources) {
     status = Read(source, reach);
     if (!status.ok()) break;
   }
-  if (status.ok()) status = Write(id);
+  if (status.ok()) status = Write(id, done);
+  for (const NodeId source : graph_.node(id).sources) {
+    if (!status.ok() || done == Here()) break;
+    // In place the result stands for both.
+    const SlotRange range = RangeOf(program_, source);
+    if (range.Overlaps(RangeOf(program_, id))) continue;
+    status = log_.Read(range, stream_, clocks_[stream_], done);
+  }
   if (!status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(NodeText(graph_, id), ": ", status.message()));
   }
-  producers_[Index(id)] = {stream_, clocks_[stream_][stream_]};
+  producers_[Index(id)] = {stream_, done};
   return absl::OkStatus();
 }
 
@@ -271,7 +326,7 @@ absl::Status OrderChecker::CheckWritten(NodeId id) const {
       producer.stream == kUnknown ? "" : absl::StrCat(" by stream ", producer.stream)));
 }
 
-absl::Status OrderChecker::Write(NodeId id) {
+absl::Status OrderChecker::Write(NodeId id, int32_t done) {
   const Slot& slot = SlotOf(id);
   const absl::Status reach = CheckReach(slot, Reach::kDirect);
   if (!reach.ok()) {
@@ -282,7 +337,7 @@ absl::Status OrderChecker::Write(NodeId id) {
     return absl::InvalidArgumentError("writes a weight, an input or a page table");
   }
   RETURN_IF_ERROR(owners_.Write(id));
-  return log_.Write(RangeOf(program_, id), stream_, clocks_[stream_]);
+  return log_.Write(RangeOf(program_, id), stream_, clocks_[stream_], done);
 }
 
 absl::Status OrderChecker::CheckFinished() {
@@ -290,9 +345,12 @@ absl::Status OrderChecker::CheckFinished() {
     const std::vector<Command>& commands = program_.streams[s].commands;
     if (next_[s] == static_cast<int64_t>(commands.size())) continue;
     const std::string text = absl::StrCat("stream ", s, ", command ", next_[s], ": waits for ");
-    if (const auto* collective = std::get_if<CollectiveCommand>(&commands[next_[s]])) {
+    const auto* collective = std::get_if<CollectiveCommand>(&commands[next_[s]]);
+    const auto* finish = std::get_if<FinishCommand>(&commands[next_[s]]);
+    if (collective != nullptr || finish != nullptr) {
+      const NodeId node = collective != nullptr ? collective->node : finish->node;
       return absl::InvalidArgumentError(
-          absl::StrCat(text, "the other ranks of ", NodeText(graph_, collective->node),
+          absl::StrCat(text, "the other ranks of ", NodeText(graph_, node),
                        ", of which one waits for what comes only after this"));
     }
     return absl::InvalidArgumentError(absl::StrCat(text, "event ",

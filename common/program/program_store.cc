@@ -30,7 +30,7 @@ uint64_t ProgramHash(const Program& program) {
       } else if (const auto* receive = std::get_if<ReceiveCommand>(&command)) {
         hash = absl::HashOf(hash, receive->edge, receive->peer);
       } else if (const auto* collective = std::get_if<CollectiveCommand>(&command)) {
-        hash = absl::HashOf(hash, static_cast<int>(collective->algorithm));
+        hash = absl::HashOf(hash, static_cast<int>(collective->algorithm), collective->detached);
       }
     }
   }

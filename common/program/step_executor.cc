@@ -218,6 +218,7 @@ void StepExecutor::RunStep(DeviceThread& device, Step& step) {
   StreamTimes times;
   const absl::Status status = device.runner->Run(step, times);
   if (!status.ok()) Fail(step, InContext(status, where()));
+  device.runner->Drain();
   const absl::Status finished = device.backend->Synchronize();
   if (!finished.ok()) Fail(step, InContext(finished, where()));
   Finish(device, step, SecondsSince(clock_, start), times);

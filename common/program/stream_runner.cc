@@ -214,36 +214,91 @@ absl::Status StreamRunner::FillVector(const PreparedCollective& collective,
   return absl::OkStatus();
 }
 
+StreamRunner::Exchange& StreamRunner::NextExchange() {
+  if (spare_.empty()) spare_.push_back(std::make_unique<Exchange>());
+  under_way_.push_back(std::move(spare_.back()));
+  spare_.pop_back();
+  return *under_way_.back();
+}
+
+void StreamRunner::Drain() {
+  detached_.Drain();
+  for (std::unique_ptr<Exchange>& exchange : under_way_) spare_.push_back(std::move(exchange));
+  under_way_.clear();
+}
+
 // In the memory of the result where the host reaches it and the ranks' parts lie in it one behind
 // the other; else in memory of the stream.
-absl::Status StreamRunner::Execute(Step& step, const CollectiveCommand&,
-                                   const PreparedCommand& prepared) {
+absl::Status StreamRunner::Begin(const PreparedCommand& prepared, const CommandMemory& memory,
+                                 Exchange& exchange) {
+  exchange.prepared = &prepared;
   const PreparedCollective& collective = *prepared.collective;
-  const SlotMemory& source = prepared.memory[step.copy].source;
-  const SlotMemory& result = prepared.memory[step.copy].destination;
-  const auto elements = static_cast<size_t>(collective.elements);
+  const SlotMemory& result = memory.destination;
   auto* const host = static_cast<uint8_t*>(result.buffer->host_data());
-  std::vector<uint8_t>* const upload = host == nullptr ? &NextReceived(prepared.bytes) : nullptr;
-  auto* const joined =
-      reinterpret_cast<float*>(host == nullptr ? upload->data() : host + result.offset);
-  float* values = joined;
+  exchange.result = &result;
+  exchange.upload = host == nullptr ? &NextReceived(prepared.bytes) : nullptr;
+  exchange.joined =
+      reinterpret_cast<float*>(host == nullptr ? exchange.upload->data() : host + result.offset);
+  float* values = exchange.joined;
+  const auto elements = static_cast<size_t>(collective.elements);
   if (collective.rows > 1) {
-    vector_.resize(elements);
-    values = vector_.data();
+    exchange.rows.resize(elements);
+    values = exchange.rows.data();
   }
+  exchange.vector = absl::MakeSpan(values, elements);
   RETURN_IF_ERROR(backend_.Synchronize());
-  RETURN_IF_ERROR(FillVector(collective, source, absl::MakeSpan(values, elements)));
-  const Clock::TimePoint start = clock_.Now();
-  double waited = 0;
-  const absl::Status done =
-      collectives_.Run(step, collective, absl::MakeSpan(values, elements), waited);
-  times_.wait_seconds += waited;
-  times_.wire_seconds += SecondsSince(clock_, start) - waited;
+  return FillVector(collective, memory.source, exchange.vector);
+}
+
+absl::Status StreamRunner::End(Step& step, const absl::Status& done, const Exchange& exchange) {
   if (absl::IsCancelled(done) && Stopped(step)) return absl::OkStatus();
   RETURN_IF_ERROR(done);
-  if (collective.rows > 1) JoinParts(collective, absl::MakeSpan(values, elements), joined);
-  if (host != nullptr) return absl::OkStatus();
-  return backend_.Upload(upload->data(), *result.buffer, result.offset, prepared.bytes);
+  const PreparedCollective& collective = *exchange.prepared->collective;
+  if (collective.rows > 1) JoinParts(collective, exchange.vector, exchange.joined);
+  if (exchange.upload == nullptr) return absl::OkStatus();
+  return backend_.Upload(exchange.upload->data(), *exchange.result->buffer, exchange.result->offset,
+                         exchange.prepared->bytes);
+}
+
+absl::Status StreamRunner::Execute(Step& step, const CollectiveCommand& command,
+                                   const PreparedCommand& prepared) {
+  const PreparedCollective& collective = *prepared.collective;
+  const CommandMemory& memory = prepared.memory[step.copy];
+  if (command.detached) {
+    Exchange& exchange = NextExchange();
+    exchange.node = command.node;
+    RETURN_IF_ERROR(Begin(prepared, memory, exchange));
+    return detached_.Begin(step, collective, exchange.vector);
+  }
+  RETURN_IF_ERROR(Begin(prepared, memory, exchange_));
+  const Clock::TimePoint start = clock_.Now();
+  double waited = 0;
+  absl::Status done;
+  if (detached_.idle()) {
+    done = collectives_.Run(step, collective, exchange_.vector, waited);
+  } else {
+    // One of a device's collectives at a time receives.
+    RETURN_IF_ERROR(detached_.Begin(step, collective, exchange_.vector));
+    done = detached_.Finish(collective);
+    waited = SecondsSince(clock_, start);
+  }
+  times_.wait_seconds += waited;
+  times_.wire_seconds += SecondsSince(clock_, start) - waited;
+  return End(step, done, exchange_);
+}
+
+absl::Status StreamRunner::Execute(Step& step, const FinishCommand& command,
+                                   const PreparedCommand&) {
+  const auto found = std::find_if(under_way_.begin(), under_way_.end(), [&](const auto& exchange) {
+    return exchange->node == command.node;
+  });
+  if (found == under_way_.end()) return absl::InternalError("it was never begun");
+  Exchange& exchange = *spare_.emplace_back(std::move(*found));
+  under_way_.erase(found);
+  const Clock::TimePoint start = clock_.Now();
+  const absl::Status done = detached_.Finish(*exchange.prepared->collective);
+  times_.wait_seconds += SecondsSince(clock_, start);
+  return End(step, done, exchange);
 }
 
 absl::Status StreamRunner::Execute(Step& step, const RecordCommand&,

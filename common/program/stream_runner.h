@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "common/base/clock.h"
 #include "common/device/device.h"
 #include "common/program/collective_runner.h"
+#include "common/program/collective_thread.h"
 #include "common/program/edge_port.h"
 #include "common/program/session_memory.h"
 #include "common/program/step.h"
@@ -62,13 +65,28 @@ class StreamRunner {
         observer_(context.observer),
         events_(context.events),
         edges_(context.edges),
-        collectives_(device, context.collectives) {}
+        collectives_(device, context.collectives),
+        detached_(device, context.collectives) {}
 
   // Queues it all. Ends early, without an error, once the step was stopped. What was queued has not
   // finished when it returns. `times` is added to.
   absl::Status Run(Step& step, StreamTimes& times);
+  // Call after Run, and after the step was stopped if that failed: waits for collectives that are
+  // still under way.
+  void Drain();
 
  private:
+  // A collective while the ranks exchange.
+  struct Exchange {
+    NodeId node = kNoNode;  // of a detached one
+    const PreparedCommand* prepared = nullptr;
+    const SlotMemory* result = nullptr;
+    absl::Span<float> vector;
+    float* joined = nullptr;                 // the result, in host memory
+    std::vector<uint8_t>* upload = nullptr;  // that memory, where the device's is another
+    std::vector<float> rows;                 // the vector, where the result lies otherwise
+  };
+
   absl::Status ApplyUpdates(const Step& step);
   absl::Status UploadInputs(const Step& step, const PreparedStream& prepared);
   absl::Status RunCommands(Step& step, const PreparedStream& prepared);
@@ -82,7 +100,9 @@ class StreamRunner {
   absl::Status Execute(Step& step, const ObserveCommand& command, const PreparedCommand& prepared);
   absl::Status Execute(Step& step, const SendCommand& command, const PreparedCommand& prepared);
   absl::Status Execute(Step& step, const ReceiveCommand& command, const PreparedCommand& prepared);
-  absl::Status Execute(Step& step, const CollectiveCommand&, const PreparedCommand& prepared);
+  absl::Status Execute(Step& step, const CollectiveCommand& command,
+                       const PreparedCommand& prepared);
+  absl::Status Execute(Step& step, const FinishCommand& command, const PreparedCommand& prepared);
   absl::Status Execute(Step& step, const RecordCommand&, const PreparedCommand& prepared);
   absl::Status Execute(Step& step, const WaitCommand&, const PreparedCommand& prepared);
 
@@ -93,6 +113,12 @@ class StreamRunner {
   // This rank's source into its place in the vector that the ranks exchange.
   static absl::Status FillVector(const PreparedCollective& collective, const SlotMemory& source,
                                  absl::Span<float> vector);
+  // What this rank gives, where the ranks exchange it.
+  absl::Status Begin(const PreparedCommand& prepared, const CommandMemory& memory,
+                     Exchange& exchange);
+  // The result where it belongs; `done` is how the exchange ended.
+  absl::Status End(Step& step, const absl::Status& done, const Exchange& exchange);
+  Exchange& NextExchange();
   // The bytes of a tensor once all that was queued before is done: where they lie, or in staging_.
   absl::StatusOr<absl::Span<const uint8_t>> ReadBack(const SlotMemory& memory, int64_t bytes);
   // Host memory that the bytes may be received into; its upload may be under way until the step
@@ -106,15 +132,18 @@ class StreamRunner {
   StepEvents& events_;
   EdgePort* const edges_;
   CollectiveRunner collectives_;
+  CollectiveThread detached_;
   const SystemClock clock_;
 
   StreamTimes times_;                                                  // of this step
   std::vector<std::pair<NodeId, std::vector<int32_t>>> used_experts_;  // of this step, by ids
   std::vector<uint8_t> staging_;  // bytes of ids, observed and sent tensors
   // Bytes of received tensors, by their order in the step; kept for the next one.
-  std::vector<std::vector<uint8_t>> received_;
-  size_t received_count_ = 0;  // of this step
-  std::vector<float> vector_;  // of a collective whose result lies otherwise
+  std::deque<std::vector<uint8_t>> received_;
+  size_t received_count_ = 0;                         // of this step
+  Exchange exchange_;                                 // of the collective that the stream waits for
+  std::vector<std::unique_ptr<Exchange>> under_way_;  // detached ones
+  std::vector<std::unique_ptr<Exchange>> spare_;
 };
 
 }  // namespace weft

@@ -172,6 +172,7 @@ void Put(const CollectiveCommand& collective, proto::Command& message) {
   Put(collective.destination, *inner.mutable_destination());
   inner.set_bytes(collective.bytes);
   inner.set_algorithm(static_cast<uint32_t>(collective.algorithm));
+  inner.set_detached(collective.detached);
 }
 absl::StatusOr<Command> Take(const proto::CollectiveCommand& message) {
   CollectiveCommand collective;
@@ -183,7 +184,16 @@ absl::StatusOr<Command> Take(const proto::CollectiveCommand& message) {
   collective.bytes = message.bytes();
   RETURN_IF_ERROR(CheckField("algorithm", message.algorithm(), 0, kCollectiveAlgorithmCount - 1));
   collective.algorithm = static_cast<CollectiveAlgorithm>(message.algorithm());
+  collective.detached = message.detached();
   return Command(collective);
+}
+
+void Put(const FinishCommand& finish, proto::Command& message) {
+  message.mutable_finish()->set_node(Index(finish.node));
+}
+absl::StatusOr<Command> Take(const proto::FinishCommand& message) {
+  RETURN_IF_ERROR(CheckNotNegative("node", message.node()));
+  return Command(FinishCommand{NodeId{message.node()}});
 }
 
 void Put(const RecordCommand& record, proto::Command& message) {
@@ -214,6 +224,8 @@ absl::StatusOr<Command> TakeCommand(const proto::Command& message) {
       return Take(message.receive());
     case proto::Command::kCollective:
       return Take(message.collective());
+    case proto::Command::kFinish:
+      return Take(message.finish());
     case proto::Command::kRecord:
       return TakeEvent<RecordCommand>(message.record());
     case proto::Command::kWait:

@@ -19,6 +19,9 @@ inline constexpr int32_t kDefaultWorkerPort = 7000;
 inline constexpr uint32_t kProtocolMajor = 2;
 inline constexpr uint32_t kProtocolMinor = 2;
 
+// Since which minor version programs may hold detached collectives.
+inline constexpr uint32_t kDetachedCollectivesMinor = 2;
+
 // What either side says first. Nothing in it is trusted.
 struct ProtocolHello {
   uint32_t major = 0;

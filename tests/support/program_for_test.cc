@@ -1,6 +1,7 @@
 #include "tests/support/program_for_test.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -41,6 +42,7 @@ class Compiler {
       if (graph_.Executes(NodeId{i})) Emit(NodeId{i});
       if (graph_.node(NodeId{i}).output) program_.outputs.push_back({NodeId{i}});
     }
+    while (!under_way_.empty()) Finish(under_way_.begin()->first);
     return std::move(program_);
   }
 
@@ -86,6 +88,14 @@ class Compiler {
 
   std::vector<Command>& CommandsOf(int32_t device) { return program_.streams[device].commands; }
 
+  // Where `id` is the result of a detached collective that is not finished yet, finishes it.
+  void Finish(NodeId id) {
+    const auto found = under_way_.find(graph_.Root(id));
+    if (found == under_way_.end()) return;
+    CommandsOf(found->second).emplace_back(FinishCommand{found->first});
+    under_way_.erase(found);
+  }
+
   // Later commands of `device` come after what writes `id`.
   void WaitFor(NodeId id, int32_t device) {
     const NodeId definer = definers_[Index(id)];
@@ -103,6 +113,7 @@ class Compiler {
     const int32_t device = runs_on_[Index(id)];
     if (WaitsForIds(id)) return;
     for (const NodeId source : node.sources) {
+      Finish(source);
       if (waiting_experts_[Index(source)]) EmitExperts(source, node.sources[2]);
       if (!IsMessage(id)) WaitFor(source, device);
     }
@@ -111,7 +122,9 @@ class Compiler {
       const SlotPlace source =
           node.sources.empty() ? SlotPlace{} : program_.places[Index(node.sources[0])];
       commands.emplace_back(CollectiveCommand{id, source, program_.places[Index(id)],
-                                              *ByteExtent(graph_.layout(id)), machine_.algorithm});
+                                              *ByteExtent(graph_.layout(id)), machine_.algorithm,
+                                              machine_.detached});
+      if (machine_.detached) under_way_.emplace(id, device);
       return;
     }
     const NodeId first = node.sources.empty() ? id : node.sources[0];
@@ -194,6 +207,7 @@ class Compiler {
   std::vector<bool> waiting_experts_;
   int32_t edge_count_ = 0;
   std::set<std::pair<NodeId, int32_t>> waited_;
+  std::map<NodeId, int32_t> under_way_;  // detached collectives: their device
 };
 
 }  // namespace

@@ -27,6 +27,8 @@ struct MachineForTest {
   // Collectives run where their node does.
   std::vector<ProgramCommunicator> communicators;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::kRecursiveDoubling;
+  // Collectives go on beside what follows, until their result is read or the stream ends.
+  bool detached = false;
 };
 // So many devices, each with memory of its own that no other reaches.
 MachineForTest SeparateMachine(int32_t device_count);

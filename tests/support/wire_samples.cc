@@ -111,7 +111,9 @@ std::vector<Command> SampleCommands() {
           WaitCommand{2},
           SendCommand{NodeId{14}, {4, 384}, 512, 6, 2},
           ReceiveCommand{NodeId{15}, {5, 448}, 640, 7, 3},
-          CollectiveCommand{NodeId{16}, {5, 512}, {4, 576}, 704, CollectiveAlgorithm::kByParts}};
+          CollectiveCommand{NodeId{16}, {5, 512}, {4, 576}, 704, CollectiveAlgorithm::kByParts},
+          CollectiveCommand{NodeId{17}, {5, 768}, {4, 832}, 960, {}, true},
+          FinishCommand{NodeId{17}}};
 }
 
 Graph SampleGraph() {

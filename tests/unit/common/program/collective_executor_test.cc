@@ -1,4 +1,5 @@
 // Steps whose devices are ranks, in one process and in several.
+#include <atomic>
 #include <cstring>
 #include <numeric>
 
@@ -96,7 +97,8 @@ class Ranks {
   std::vector<InstanceId> instances_;
 };
 
-RankedProgramOptions Options(std::vector<int32_t> process_of_rank, bool overlap = false) {
+RankedProgramOptions Options(std::vector<int32_t> process_of_rank, bool overlap = false,
+                             bool detached = false) {
   RankedProgramOptions options;
   options.counts.clear();
   for (size_t r = 0; r < process_of_rank.size(); ++r) {
@@ -104,6 +106,7 @@ RankedProgramOptions Options(std::vector<int32_t> process_of_rank, bool overlap 
   }
   options.process_of_rank = std::move(process_of_rank);
   options.overlap = overlap;
+  options.detached = detached;
   return options;
 }
 
@@ -217,6 +220,90 @@ TEST(CollectiveExecutor, TimeInCollectives_CountsAsWaiting) {
   ASSERT_OK_AND_ASSIGN(const StepOutput output, ranks.host(0).Await(1, Soon()));
   EXPECT_GT(output.wait_seconds, 0);
   ASSERT_OK(ranks.host(1).Await(1, Soon()));
+}
+
+TEST(CollectiveExecutor, Detached_AnyAlgorithm) {
+  for (const std::vector<int32_t>& places :
+       {std::vector<int32_t>{0, 0, 0}, {0, 1}, {1, 0, 0, 1}, {0, 1, 1, 2, 3}}) {
+    for (int a = 0; a < kCollectiveAlgorithmCount; ++a) {
+      for (const bool overlap : {false, true}) {
+        SCOPED_TRACE(testing::Message() << places.size() << " ranks, algorithm " << a);
+        RankedProgramOptions options = Options(places, overlap, true);
+        options.algorithm = static_cast<CollectiveAlgorithm>(a);
+        CheckSteps(options);
+      }
+    }
+  }
+}
+
+// With a part of rank 0 to compute meanwhile.
+RankedProgramOptions WithWork() {
+  RankedProgramOptions options;
+  options.process_of_rank = {0, 1};
+  options.detached = true;
+  return options;
+}
+
+// Rank 0 computes its part before rank 1 has given its term.
+TEST(CollectiveExecutor, Detached_ComputesMeanwhile) {
+  std::atomic<bool> computed = false;
+  Ranks ranks(WithWork(), [&](int32_t) {
+    return [&](const Graph& graph, NodeId id) {
+      if (graph.node(id).name == "part 0") computed = true;
+      return absl::OkStatus();
+    };
+  });
+  ASSERT_OK(ranks.Launch(0, 1));
+  const Clock::TimePoint end = Soon();
+  while (!computed && SystemClock().Now() < end) std::this_thread::yield();
+  EXPECT_TRUE(computed);
+  ASSERT_OK(ranks.Launch(1, 1));
+  ranks.ExpectResults(1);
+}
+
+TEST(CollectiveExecutor, Detached_RankThatFailsMeanwhile_EndsTheStep) {
+  std::atomic<bool> fail = true;
+  Ranks ranks(WithWork(), [&](int32_t process) {
+    return [&fail, process](const Graph& graph, NodeId id) -> absl::Status {
+      if (process == 0 && fail && graph.node(id).name == "part 0") {
+        return absl::InternalError("smoke");
+      }
+      return absl::OkStatus();
+    };
+  });
+  ranks.LaunchAll(1);
+  EXPECT_THAT(ranks.host(0).Await(1, Soon()),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("smoke")));
+  // It waits for the other's part.
+  EXPECT_OK(ranks.host(1).Cancel(1));
+  EXPECT_FALSE(ranks.host(1).Await(1, Soon()).ok());
+  fail = false;
+  ranks.LaunchAll(2);
+  ranks.ExpectResults(2);
+}
+
+TEST(CollectiveExecutor, Detached_ProcessThatDoesNotCome_DeadlineNamesItsRank) {
+  Ranks ranks(Options({0, 1, 0}, false, true));
+  ASSERT_OK(ranks.Launch(0, 1, SystemClock().Now() + std::chrono::milliseconds(50)));
+  EXPECT_THAT(ranks.host(0).Await(1, Soon()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AllOf(HasSubstr("finish node"), HasSubstr("rank 1 (process 1)"))));
+  ASSERT_OK(ranks.Launch(1, 1, SystemClock().Now()));
+  EXPECT_FALSE(ranks.host(1).Await(1, Soon()).ok());
+  ranks.LaunchAll(2);
+  ranks.ExpectResults(2);
+}
+
+TEST(CollectiveExecutor, Detached_CancelAndLoss_FreeEveryRank) {
+  Ranks ranks(Options({0, 1, 2}, false, true));
+  ASSERT_OK(ranks.Launch(0, 1));
+  ASSERT_OK(ranks.host(0).Cancel(1));
+  EXPECT_THAT(ranks.host(0).Await(1, Soon()),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("")));
+  ASSERT_OK(ranks.Launch(2, 1));
+  ranks.port().AbortProcess(1, absl::UnavailableError("worker b is lost"));
+  EXPECT_THAT(ranks.host(2).Await(1, Soon()),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("worker b is lost")));
 }
 
 TEST(CollectiveExecutor, WithoutAPort_RanksElsewhereAreRefused) {

@@ -33,12 +33,15 @@ Program RankedProgram(const RankedProgramOptions& options) {
     const NodeId term = on_device(builder.Scale(x, static_cast<float>(r + 1)), "term", r);
     const NodeId sum = on_device(
         builder.Make(Op::kAllReduce, AllReduceAttributes{{4, 0}, options.wire}, {term}), "sum", r);
-    builder.MarkOutput(on_device(builder.Scale(sum, 1, 1), "result", r));
     NodeId part = kNoNode;
-    if (options.counts[r] > 0) {
+    const auto make_part = [&] {
+      if (options.counts[r] == 0) return;
       const FillAttributes fill{{options.counts[r], 3, 1, 1}, static_cast<float>(10 + r)};
       part = on_device(builder.Make(Op::kFill, fill, {}), "part", r);
-    }
+    };
+    if (options.detached) make_part();
+    builder.MarkOutput(on_device(builder.Scale(sum, 1, 1), "result", r));
+    if (!options.detached) make_part();
     builder.MarkOutput(on_device(builder.Make(Op::kAllGather, gather, {part}), "all", r));
     ++device;
   }
@@ -46,6 +49,7 @@ Program RankedProgram(const RankedProgramOptions& options) {
   machine.communicators = {communicator};
   machine.algorithm = options.algorithm;
   machine.overlap = options.overlap;
+  machine.detached = options.detached;
   return CompileForTest(*std::move(builder).Finish(), devices, machine);
 }
 

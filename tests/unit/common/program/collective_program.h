@@ -16,6 +16,7 @@ struct RankedProgramOptions {
   DType wire = DType::kF32;
   std::vector<int64_t> counts = {2, 1};  // of the all_gather, by rank
   bool overlap = false;                  // steps
+  bool detached = false;                 // the part is computed while the ranks add up
 };
 
 // Each rank r: x, an input of 64 values, times r + 1, summed over the ranks ("sum r"), plus 1: one

@@ -145,11 +145,16 @@ class ProgramMutator {
     if (Coin()) return MutatePlace(Coin() ? collective.source : collective.destination);
     if (Coin()) return Integer(collective.bytes);
     if (Coin()) {
+      collective.detached = !collective.detached;
+      return;
+    }
+    if (Coin()) {
       collective.algorithm = static_cast<CollectiveAlgorithm>(random_.Between(0, 4));
       return;
     }
     collective.node = AnyNode();
   }
+  void MutateCommand(FinishCommand& finish) { finish.node = AnyNode(); }
   void MutateCommand(SendCommand& send) { MutateEdge(send, send.source); }
   void MutateCommand(ReceiveCommand& receive) { MutateEdge(receive, receive.destination); }
   template <typename EdgeCommand>

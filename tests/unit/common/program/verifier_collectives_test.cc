@@ -1,4 +1,6 @@
 // Hostile programs whose devices are ranks.
+#include <algorithm>
+
 #include "tests/support/status_matchers.h"
 #include "tests/unit/common/program/collective_program.h"
 #include "tests/unit/common/program/hostile_program.h"
@@ -157,6 +159,81 @@ constexpr HostileCase kGathers[] = {
      "a part of -1"},
 };
 
+// The same, detached. Streams: [compute term, begin all_reduce, compute part, finish all_reduce,
+// compute result, begin all_gather, finish all_gather].
+Program Detached() {
+  RankedProgramOptions options;
+  options.process_of_rank = {0, 3, 0};
+  options.counts = {2, 1, 1};
+  options.detached = true;
+  return RankedProgram(options);
+}
+
+// The position of the first command of that type.
+template <typename T>
+std::vector<Command>::iterator At(Program& program, int stream) {
+  std::vector<Command>& commands = Commands(program, stream);
+  return std::find_if(commands.begin(), commands.end(),
+                      [](const Command& command) { return std::holds_alternative<T>(command); });
+}
+// Moves the first finish of a stream to its end.
+void FinishLast(Program& program, int stream) {
+  const FinishCommand finish = First<FinishCommand>(program, stream);
+  Commands(program, stream).erase(At<FinishCommand>(program, stream));
+  Commands(program, stream).emplace_back(finish);
+}
+
+// The part of rank 0 to where `other` lies.
+void MovePart(Program& program, const char* other) {
+  PlaceOf(program, "part 0") = PlaceOf(program, other);
+  Gather(program, 0).source = PlaceOf(program, other);
+}
+
+constexpr HostileCase kDetached[] = {
+    {"as it is", [](Program&) {}, nullptr},
+    {"never finished", [](Program& p) { Drop<FinishCommand>(p, 0); }, "is never finished"},
+    {"finished before it begins",
+     [](Program& p) {
+       const FinishCommand finish = First<FinishCommand>(p, 0);
+       Commands(p, 0).erase(At<FinishCommand>(p, 0));
+       Commands(p, 0).insert(Commands(p, 0).begin(), finish);
+     },
+     "is no collective under way"},
+    {"finished twice",
+     [](Program& p) { Commands(p, 0).emplace_back(FinishCommand(First<FinishCommand>(p, 0))); },
+     "is no collective under way"},
+    {"finished by another stream",
+     [](Program& p) {
+       Commands(p, 1).insert(At<FinishCommand>(p, 1), FinishCommand(First<FinishCommand>(p, 0)));
+     },
+     "is no collective under way"},
+    {"what was never begun", [](Program& p) { Reduce(p, 0).detached = false; },
+     "is no collective under way"},
+    {"no node", [](Program& p) { First<FinishCommand>(p, 0).node = NodeId{-1}; }, "no node -1"},
+    {"its result read before", [](Program& p) { FinishLast(p, 0); },
+     "is not certain to be written"},
+    {"its result written before", [](Program& p) { MovePart(p, "sum 0"); },
+     "may still write there"},
+    {"its source written over", [](Program& p) { MovePart(p, "term 0"); }, "may still read there"},
+    {"a circle of waits",
+     [](Program& p) {
+       // Rank 0 begins only after rank 2 has finished.
+       p.event_count = 1;
+       Commands(p, 0).insert(Commands(p, 0).begin(), WaitCommand{0});
+       Commands(p, 1).insert(At<FinishCommand>(p, 1) + 1, RecordCommand{0});
+     },
+     "waits for"},
+    {"others wait for what comes before the end",
+     [](Program& p) {
+       // Rank 0 begins only after rank 2 has begun.
+       p.event_count = 1;
+       Commands(p, 0).insert(Commands(p, 0).begin(), WaitCommand{0});
+       Commands(p, 1).insert(At<FinishCommand>(p, 1), RecordCommand{0});
+     },
+     nullptr},
+};
+
+TEST(VerifierCollectives, Detached) { CheckHostile(Detached, kDetached); }
 TEST(VerifierCollectives, Communicators) { CheckHostile(Ranked, kCommunicators); }
 TEST(VerifierCollectives, Commands) { CheckHostile(Ranked, kCommands); }
 TEST(VerifierCollectives, Gathers) { CheckHostile(Ranked, kGathers); }

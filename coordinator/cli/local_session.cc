@@ -12,6 +12,8 @@
 #include "common/program/local_program_host.h"
 #include "coordinator/cli/progress_bar.h"
 #include "coordinator/cli/rank_link_probe.h"
+#include "coordinator/engine/overlap.h"
+#include "rpc_backend/protocol/version.h"
 
 namespace weft {
 namespace {
@@ -70,17 +72,37 @@ absl::Status LocalSession::OpenDevices(const ModelFlags& flags) {
 
 absl::Status LocalSession::PlaceOnDevices(const ModelFlags& flags) {
   ASSIGN_OR_RETURN(rank_groups_, GroupDevices(placed_, request_.placement));
-  if (fleet_ != nullptr && request_.plan.all_reduce == AllReducePolicy::kAuto) {
-    ASSIGN_OR_RETURN(const std::vector<HostLink> links,
-                     ProbeRankLinks(*fleet_, placed_.devices, logger_));
-    placed_.rank_links = RankLinks(placed_.devices, links);
-  }
+  RETURN_IF_ERROR(ChooseReductions());
   ASSIGN_OR_RETURN(placed_.placement, PlaceModel(*model_, placed_.devices, request_.placement));
   for (const PlacementRemark& remark : placed_.placement.remarks) logger_.Warning(remark.text);
   ASSIGN_OR_RETURN(placed_.batch_ranges,
                    ResolveDeviceBatches(request_.device_batches, placed_.devices));
   const bool may_idle = flags.fleet.allow_idle || flags.fleet.searched();
   return fleet_ == nullptr || may_idle ? absl::OkStatus() : CheckIdleWorkers();
+}
+
+// How the ranks add up, and whether they compute meanwhile.
+absl::Status LocalSession::ChooseReductions() {
+  PlanOptions& plan = request_.plan;
+  const bool asks_links =
+      plan.all_reduce == AllReducePolicy::kAuto || plan.overlap == OverlapPolicy::kAuto;
+  std::vector<HostLink> links;
+  if (fleet_ != nullptr && asks_links) {
+    ASSIGN_OR_RETURN(links, ProbeRankLinks(*fleet_, placed_.devices, logger_));
+    placed_.rank_links = RankLinks(placed_.devices, links);
+  }
+  const OverlapPolicy asked = plan.overlap;
+  plan.overlap = ResolveOverlap(asked, placed_.devices, links);
+  for (int32_t i = 0; fleet_ != nullptr && i < fleet_->worker_count(); ++i) {
+    const RemoteWorker& worker = fleet_->worker(i);
+    if (worker.info().protocol_minor >= kDetachedCollectivesMinor) continue;
+    plan.overlap = OverlapPolicy::kOff;
+    if (asked == OverlapPolicy::kOn) {
+      logger_.Warning(StdView(absl::StrCat(
+          "--overlap: ", worker.label(), " is too old for it (weft ", worker.info().release, ")")));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status LocalSession::CheckIdleWorkers() const {
@@ -139,7 +161,6 @@ absl::StatusOr<RunnerOptions> LocalSession::MakeOptions(const ModelFlags& flags,
                                  " that the model was trained for"));
   }
   options.ubatch = flags.ubatch;
-  options.plan = request_.plan;
   options.forbid_replans = flags.forbid_replans;
   options.logger = &logger_;
   return options;
@@ -172,6 +193,7 @@ absl::StatusOr<std::unique_ptr<LocalSession>> LocalSession::Open(const ModelFlag
     options.changed = MostChangedIds(*needs.sampler, options.context, n_vocab);
   }
   RETURN_IF_ERROR(session->OpenDevices(flags));
+  options.plan = session->request_.plan;
 
   if (session->fleet_ != nullptr) options.foreign_weights = &session->fleet_->weights();
   ProgressBar bar(clock, absl::StrCat("loading ", flags.model), "B");

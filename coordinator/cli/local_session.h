@@ -91,6 +91,7 @@ class LocalSession {
   absl::Status PlaceOnDevices(const ModelFlags& flags);
   absl::Status OpenProcesses();
   // Errors: INVALID_ARGUMENT naming a worker that the placement leaves without work.
+  absl::Status ChooseReductions();
   absl::Status CheckIdleWorkers() const;
   absl::StatusOr<RunnerOptions> MakeOptions(const ModelFlags& flags, int64_t default_context) const;
 

@@ -81,12 +81,22 @@ absl::Status ParseReductions(const PlacementFlags& flags, SplitMode mode, PlanOp
     return absl::InvalidArgumentError(absl::StrCat("--allreduce: '", flags.all_reduce,
                                                    "': want auto, doubling or scatter-gather"));
   }
+  if (flags.overlap == "on") {
+    plan.overlap = OverlapPolicy::kOn;
+  } else if (flags.overlap == "off") {
+    plan.overlap = OverlapPolicy::kOff;
+  } else if (flags.overlap != "auto") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--overlap: '", flags.overlap, "': want auto, on or off"));
+  }
   if (mode == SplitMode::kTensor) return absl::OkStatus();
-  const bool lossy = plan.wire != DType::kF32;
-  if (!lossy && plan.all_reduce == AllReducePolicy::kAuto) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(lossy ? "--wire-type" : "--allreduce",
-                                                 ": nothing is summed over devices without ",
-                                                 "--split-mode tensor or --layout"));
+  const char* flag = nullptr;
+  if (plan.overlap != OverlapPolicy::kAuto) flag = "--overlap";
+  if (plan.all_reduce != AllReducePolicy::kAuto) flag = "--allreduce";
+  if (plan.wire != DType::kF32) flag = "--wire-type";
+  if (flag == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, ": nothing is summed over devices without --split-mode tensor or --layout"));
 }
 
 // Finds where an expression's brackets are open: a comma there belongs to it.
@@ -165,6 +175,14 @@ void AddHoldingFlags(CLI::App& command, PlacementFlags& flags) {
       .add_option("--allreduce", flags.all_reduce,
                   "how they are made: doubling (fewest steps), scatter-gather (fewest bytes), or "
                   "auto: what the links make fastest")
+      ->capture_default_str()
+      ->group(kGroup);
+  command
+      .add_option(
+          "--overlap", flags.overlap,
+          "whether they travel while the ranks compute: on (a large step in two halves, one "
+          "computes while the other's sums travel), off, or auto: on where ranks reach each other "
+          "over a network")
       ->capture_default_str()
       ->group(kGroup);
   command

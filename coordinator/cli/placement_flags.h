@@ -25,6 +25,7 @@ struct PlacementFlags {
   std::string layout;
   std::string wire_type = "f32";
   std::string all_reduce = "auto";
+  std::string overlap = "auto";
   std::vector<std::string> overrides;
   bool cpu_moe = false;
   int64_t n_cpu_moe = 0;

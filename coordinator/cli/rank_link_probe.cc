@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/absl_view.h"
@@ -13,17 +14,14 @@
 namespace weft {
 namespace {
 
-// Doubling and parts differ from here on.
-constexpr size_t kRanksWithAChoice = 3;
-
 using HostSets = std::vector<absl::flat_hash_set<std::string>>;
 
-// The hosts of each group that has a choice.
+// The hosts of each group.
 HostSets HostsOfGroups(absl::Span<Device* const> devices) {
   HostSets sets;
   for (const Device* device : devices) {
     const auto* group = dynamic_cast<const MetaDevice*>(device);
-    if (group == nullptr || group->ranks().size() < kRanksWithAChoice) continue;
+    if (group == nullptr) continue;
     absl::flat_hash_set<std::string>& hosts = sets.emplace_back();
     for (const Device* rank : group->ranks()) hosts.insert(rank->host());
   }
@@ -66,7 +64,9 @@ absl::StatusOr<std::vector<HostLink>> ProbeRankLinks(Fleet& fleet,
     logger.Debug(StdView(absl::StrFormat("link of %s and %s, measured: %.1f us, %.3g GB/s, %s", a,
                                          b, measured.latency_us, measured.bytes_per_s / 1e9,
                                          measured.transport)));
-    links.push_back({a, b, {measured.latency_us, measured.bytes_per_s}});
+    // As UCX calls the memory that processes share.
+    const bool through_memory = absl::StrContains(measured.transport, "posix");
+    links.push_back({a, b, {measured.latency_us, measured.bytes_per_s}, through_memory});
   }
   return links;
 }

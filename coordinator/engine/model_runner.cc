@@ -9,6 +9,7 @@
 #include "common/base/absl_view.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
+#include "coordinator/engine/overlap.h"
 
 namespace weft {
 namespace {
@@ -189,6 +190,7 @@ GraphShape ModelRunner::ShapeOf(const StepShape& step) const {
   shape.candidates = step.candidates;
   shape.changed = step.changed;
   shape.hidden = step.hidden;
+  shape.halves = InHalves(plan_options_, held_, step.tokens);
   shape.sequences = options_.sequences;
   shape.pages_per_sequence = pages_per_sequence_;
   shape.pages = pages_;

@@ -15,6 +15,7 @@ struct HostLink {
   std::string a;
   std::string b;
   LinkModel link;
+  bool through_memory = false;  // of one machine, not over a network
 };
 
 // By device of `devices` (PlacedDevices::rank_links): for a group (MetaDevice) the default between

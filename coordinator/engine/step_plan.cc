@@ -1,5 +1,6 @@
 #include "coordinator/engine/step_plan.h"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
+#include "coordinator/scheduler/detached_collectives.h"
 #include "coordinator/scheduler/pass_pipeline.h"
 
 namespace weft {
@@ -36,6 +38,11 @@ std::vector<std::string> AllReduceRemarks(const PlanContext& context) {
   return {remarks.begin(), remarks.end()};
 }
 
+int64_t CollectivesOf(const Graph& graph) {
+  return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                       [](const Node& node) { return IsCollective(node.op); });
+}
+
 absl::StatusOr<StepPlan> Compile(const PlanInput& input, const ProcessGroup& group) {
   ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
   ASSIGN_OR_RETURN(const ExecutionPlan plan, MakeExecutionPlan(context, {}));
@@ -45,6 +52,12 @@ absl::StatusOr<StepPlan> Compile(const PlanInput& input, const ProcessGroup& gro
     result.arena_lower_bound += pool.lower_bound;
   }
   if (!input.communicators.empty()) result.remarks = AllReduceRemarks(context);
+  const size_t detached = FindDetached(context, plan.scheduled).size();
+  if (detached > 0) {
+    result.remarks.push_back(absl::StrCat("of ", input.batch, " tokens: ", detached, " of ",
+                                          CollectivesOf(plan.scheduled.graph),
+                                          " sums and gathers travel while their rank computes"));
+  }
   result.copies = plan.copies;
   result.pipeline_refusal = plan.pipeline_refusal;
   ASSIGN_OR_RETURN(result.program, group.Compile(context, plan));

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "coordinator/engine/held_slices.h"
 #include "coordinator/engine/model_plan.h"
+#include "coordinator/engine/overlap.h"
 #include "coordinator/engine/rank_groups.h"
 #include "coordinator/engine/runner_options.h"
 #include "coordinator/engine/step_plan.h"
@@ -67,7 +68,8 @@ GraphShape ShapeOf(const ExplainOptions& options, int64_t tokens) {
 class ReportMaker {
  public:
   ReportMaker(const Model& model, absl::Span<Device* const> devices, const ExplainOptions& options)
-      : model_(model), options_(options) {
+      : model_(model), options_(options), plan_options_(options.plan) {
+    plan_options_.pipeline = true;
     placed_.devices.assign(devices.begin(), devices.end());
     placed_.batch_ranges = options.batch_ranges;
   }
@@ -79,6 +81,7 @@ class ReportMaker {
     // They count devices that are in groups now.
     if (!groups_.empty()) placed_.batch_ranges.clear();
     placed_.rank_links = RankLinks(placed_.devices, options_.links);
+    plan_options_.overlap = ResolveOverlap(plan_options_.overlap, placed_.devices, options_.links);
     placement.key_type = options_.key_type;
     placement.value_type = options_.value_type;
     ASSIGN_OR_RETURN(placed_.placement, PlaceModel(model_, placed_.devices, placement));
@@ -191,12 +194,11 @@ class ReportMaker {
   }
 
   absl::Status AddPhase(const std::string& name, int64_t tokens) {
-    const GraphShape shape = ShapeOf(options_, tokens);
+    GraphShape shape = ShapeOf(options_, tokens);
+    shape.halves = InHalves(plan_options_, held_, tokens);
     ASSIGN_OR_RETURN(const ModelGraph built, model_.BuildGraph(shape));
-    PlanOptions plan = options_.plan;
-    plan.pipeline = true;
-    if (held_.split) return AddRankPhase(name, built.graph, shape, plan);
-    const PlanInput input = MakePlanInput(built.graph, placed_, tokens, plan);
+    if (held_.split) return AddRankPhase(name, built.graph, shape);
+    const PlanInput input = MakePlanInput(built.graph, placed_, tokens, plan_options_);
     ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(input));
     ASSIGN_OR_RETURN(ExplainPhase phase,
                      MakeExplainPhase(name, context, report_.layer_devices, options_.clock));
@@ -206,10 +208,9 @@ class ReportMaker {
   }
 
   // The phase of the graph rank by rank, whose nodes are all where a rank is.
-  absl::Status AddRankPhase(const std::string& name, const Graph& graph, const GraphShape& shape,
-                            const PlanOptions& plan) {
+  absl::Status AddRankPhase(const std::string& name, const Graph& graph, const GraphShape& shape) {
     ASSIGN_OR_RETURN(const std::unique_ptr<RankGraph> ranks,
-                     ExpandStep(graph, placed_, held_, shape.tokens, plan));
+                     ExpandStep(graph, placed_, held_, shape.tokens, plan_options_));
     ASSIGN_OR_RETURN(const PlanContext context, PlanContext::Create(ranks->input));
     // Without layers' devices: a change of ranks is no cut that somebody is to blame for.
     ASSIGN_OR_RETURN(ExplainPhase phase, MakeExplainPhase(name, context, {}, options_.clock));
@@ -218,6 +219,11 @@ class ReportMaker {
     phase.reductions = ranks->reductions;
     phase.gathers = ranks->gathers;
     phase.rank_remarks = ranks->remarks;
+    if (shape.halves) {
+      phase.rank_remarks.push_back(
+          absl::StrCat("in two halves of ", shape.tokens / 2,
+                       " tokens: one is computed while the other's sums travel (--overlap)"));
+    }
     for (ExplainNode& node : phase.nodes) NameRank(node);
     ExplainCollectives(context, report_.groups, phase);
     report_.phases.push_back(std::move(phase));
@@ -248,6 +254,7 @@ class ReportMaker {
 
   const Model& model_;
   const ExplainOptions& options_;
+  PlanOptions plan_options_;
   std::vector<std::unique_ptr<MetaDevice>> groups_;  // empty without --split-mode tensor
   PlacedDevices placed_;
   HeldSlices held_;

@@ -51,13 +51,15 @@ absl::StatusOr<RankTensors> RankExchange::Reduce(const RankTensors& addends, con
   named.name = absl::StrCat(like.name, ".sum");
   if (ranks() == 1) return RankTensors{SplitState::Mirrored(), std::move(sums)};
   RETURN_IF_ERROR(Pack(sums, named));
-  nodes_.NextPhase();
+  const std::vector<EmittedId> packed = sums;
+  if (!early_) nodes_.NextPhase();
   if (counter_ == nullptr) return ReduceByCopies(std::move(sums), named);
   const AllReduceAttributes attributes = {{counter_->next_id++, communicator_}, wire_};
   for (int32_t r = 0; r < ranks(); ++r) {
     ASSIGN_OR_RETURN(sums[r],
                      nodes_.Make(Op::kAllReduce, attributes, {sums[r]}, devices_[r], named));
   }
+  if (early_) nodes_.MoveBehind(sums, packed);
   return RankTensors{SplitState::Mirrored(), std::move(sums)};
 }
 

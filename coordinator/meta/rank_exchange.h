@@ -35,11 +35,13 @@ class RankExchange {
   RankExchange(RankNodes& nodes, std::vector<int32_t> devices)
       : nodes_(nodes), devices_(std::move(devices)) {}
 
-  // From now on by collectives of that communicator, where they can; sums travel as `wire`.
-  // `counter` outlives this.
-  void UseCollectives(int32_t communicator, DType wire, CollectiveCounter& counter) {
+  // From now on by collectives of that communicator, where they can; sums travel as `wire`. Early
+  // ones begin where their addends are there, not where the sum is first asked for. `counter`
+  // outlives this.
+  void UseCollectives(int32_t communicator, DType wire, bool early, CollectiveCounter& counter) {
     communicator_ = communicator;
     wire_ = wire;
+    early_ = early;
     counter_ = &counter;
   }
 
@@ -67,6 +69,7 @@ class RankExchange {
   const std::vector<int32_t> devices_;
   int32_t communicator_ = 0;
   DType wire_ = DType::kF32;
+  bool early_ = false;
   CollectiveCounter* counter_ = nullptr;  // null: by copies
 };
 

@@ -29,8 +29,9 @@ class Expander {
       const std::vector<int32_t>& ranks = layout_.ranks[d];
       RankExchange& exchange = exchanges_.emplace_back(nodes_, ranks);
       if (ranks.size() < 2 || layout_.exchange == ExchangeKind::kCopies) continue;
-      exchange.UseCollectives(static_cast<int32_t>(input.communicators.size()),
-                              context_.input().options.wire, counter_);
+      const PlanOptions& options = context_.input().options;
+      exchange.UseCollectives(static_cast<int32_t>(input.communicators.size()), options.wire,
+                              options.overlap == OverlapPolicy::kOn, counter_);
       input.communicators.push_back(ranks);
       input.communicator_links.push_back(d < layout_.links.size() ? layout_.links[d]
                                                                   : LinkModels{});

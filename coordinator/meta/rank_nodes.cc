@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -21,6 +23,7 @@ EmittedId RankNodes::Leaf(LeafAttributes attributes, const TensorLayout& layout,
   leaf.node.name = std::move(name);
   leaf.device = device;
   leaf.phase = -1;  // in front of everything
+  leaf.position = static_cast<int32_t>(nodes_.size());
   nodes_.push_back(std::move(leaf));
   return EmittedId{static_cast<int32_t>(nodes_.size()) - 1};
 }
@@ -52,8 +55,20 @@ absl::StatusOr<EmittedId> RankNodes::Make(Op op, OpAttributes attributes,
   made.node.name = like.name;
   made.device = info.is_view ? At(sources[0]).device : device;
   made.phase = phase_;
+  made.position = static_cast<int32_t>(nodes_.size());
   nodes_.push_back(std::move(made));
   return EmittedId{static_cast<int32_t>(nodes_.size()) - 1};
+}
+
+void RankNodes::MoveBehind(absl::Span<const EmittedId> moved, absl::Span<const EmittedId> sources) {
+  std::pair<int32_t, int32_t> last = {-1, -1};
+  for (const EmittedId source : sources) {
+    last = std::max(last, {At(source).phase, At(source).position});
+  }
+  for (const EmittedId id : moved) {
+    Emitted& node = nodes_[static_cast<size_t>(id)];
+    std::tie(node.phase, node.position) = last;
+  }
 }
 
 RankNodes::Finished RankNodes::Finish() const {
@@ -62,7 +77,7 @@ RankNodes::Finished RankNodes::Finish() const {
   std::stable_sort(order.begin(), order.end(), [this](int32_t a, int32_t b) {
     const Emitted& x = nodes_[a];
     const Emitted& y = nodes_[b];
-    return x.phase != y.phase ? x.phase < y.phase : x.device < y.device;
+    return std::tie(x.phase, x.device, x.position) < std::tie(y.phase, y.device, y.position);
   });
   Finished finished;
   finished.ids.assign(nodes_.size(), kNoNode);

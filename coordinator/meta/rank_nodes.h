@@ -33,6 +33,9 @@ class RankNodes {
   bool is_output(EmittedId id) const { return At(id).node.output; }
   // What is made from here on stands behind everything made so far.
   void NextPhase() { ++phase_; }
+  // `moved` stand on their devices right behind what stands there up to the last of `sources`,
+  // whatever was made in between; what is moved there later, behind them.
+  void MoveBehind(absl::Span<const EmittedId> moved, absl::Span<const EmittedId> sources);
 
   // The graph, and by emitted node its id there.
   struct Finished {
@@ -47,6 +50,7 @@ class RankNodes {
     Node node;  // sources and root are emitted ids
     int32_t device = -1;
     int32_t phase = 0;
+    int32_t position = 0;  // in the phase: when it was made, or that of what it stands behind
   };
   const Emitted& At(EmittedId id) const { return nodes_[static_cast<size_t>(id)]; }
 

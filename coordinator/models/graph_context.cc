@@ -27,6 +27,19 @@ NodeId GraphContext::LayerWeight(int64_t layer, std::string_view suffix) {
 }
 
 NodeId GraphContext::Input(ModelInput input) {
+  const bool per_token = input != ModelInput::kOutputRows && input != ModelInput::kChanged;
+  const NodeId all = InputLeaf(input);
+  if (half_ == Half::kBoth || !per_token || all == kNoNode) return all;
+  NodeId& part = half_inputs_[static_cast<size_t>(half_)][static_cast<size_t>(input)];
+  if (part == kNoNode) {
+    const Extents nb = builder_.layout(all).nb;
+    part =
+        builder_.View(all, {tokens(), 1, 1, 1}, nb, half_ == Half::kFirst ? 0 : tokens() * nb[0]);
+  }
+  return part;
+}
+
+NodeId GraphContext::InputLeaf(ModelInput input) {
   const auto index = static_cast<size_t>(input);
   NodeId& leaf = inputs_[index];
   if (leaf == kNoNode) {
@@ -48,22 +61,35 @@ NodeId GraphContext::PageTable() {
   return page_table_;
 }
 
-NodeId GraphContext::CachePages(int64_t layer, bool is_value) {
+int32_t GraphContext::CacheId(int64_t layer, bool is_value) {
   for (size_t i = 0; i < caches_.size(); ++i) {
-    const CacheSpec& cache = caches_[i];
-    if (cache.layer != layer || cache.is_value != is_value) continue;
-    const auto id = static_cast<int32_t>(i);
-    const auto found = cache_leafs_.find(id);
-    if (found != cache_leafs_.end()) return found->second;
-    const NodeId leaf =
-        builder_.Leaf(LeafKind::kCache, id, is_value ? shape_.value_type : shape_.key_type,
-                      cache.PageExtents(shape_.pages),
-                      absl::StrCat(is_value ? "value_pages." : "key_pages.", layer));
-    cache_leafs_.emplace(id, leaf);
-    return leaf;
+    if (caches_[i].layer == layer && caches_[i].is_value == is_value) {
+      return static_cast<int32_t>(i);
+    }
   }
   builder_.Fail(absl::InternalError(absl::StrCat("layer ", layer, " has no cache")));
-  return kNoNode;
+  return -1;
+}
+
+NodeId GraphContext::CachePages(int64_t layer, bool is_value) {
+  const int32_t id = CacheId(layer, is_value);
+  if (id < 0) return kNoNode;
+  const auto found = cache_pages_.find(id);
+  if (found != cache_pages_.end()) return found->second;
+  const NodeId leaf =
+      builder_.Leaf(LeafKind::kCache, id, is_value ? shape_.value_type : shape_.key_type,
+                    caches_[id].PageExtents(shape_.pages),
+                    absl::StrCat(is_value ? "value_pages." : "key_pages.", layer));
+  cache_pages_.emplace(id, leaf);
+  return leaf;
+}
+
+NodeId GraphContext::Store(int64_t layer, bool is_value, NodeId rows) {
+  const NodeId slots = Input(ModelInput::kSlots);
+  const NodeId pages = CachePages(layer, is_value);
+  const NodeId stored = builder_.KvStore(pages, rows, slots);
+  if (stored != kNoNode) cache_pages_[CacheId(layer, is_value)] = stored;
+  return stored;
 }
 
 NodeId GraphContext::Linear(std::string_view name, NodeId x) {

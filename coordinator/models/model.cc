@@ -43,10 +43,11 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Create(const GgufFile& file) {
 absl::StatusOr<ModelGraph> Model::BuildGraph(const GraphShape& shape) const {
   if (shape.tokens < 1 || shape.outputs < 0 || shape.outputs > shape.tokens ||
       shape.sequences < 1 || shape.pages_per_sequence < 1 || shape.pages < 2 ||
-      shape.candidates < 0 || shape.changed < 0 || (shape.hidden && shape.candidates > 0)) {
-    return absl::InvalidArgumentError(absl::StrCat("graph of ", shape.tokens, " tokens, ",
-                                                   shape.outputs, " outputs, ", shape.sequences,
-                                                   " sequences and ", shape.pages, " pages"));
+      shape.candidates < 0 || shape.changed < 0 || (shape.hidden && shape.candidates > 0) ||
+      (shape.halves && shape.tokens % 2 != 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "graph of ", shape.tokens, " tokens", shape.halves ? " in halves, " : ", ", shape.outputs,
+        " outputs, ", shape.sequences, " sequences and ", shape.pages, " pages"));
   }
   GraphContext context(hyperparameters_, weights_, caches_, shape);
   ModelGraph result;

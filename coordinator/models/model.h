@@ -40,13 +40,17 @@ struct GraphShape {
   int64_t candidates = 0;          // most of an output row; 0: the graph gives all logits
   int64_t changed = 0;             // C
   bool hidden = false;             // gives the states that logits are made of, not logits
+  // The first and the second half of the tokens one beside the other, layer by layer, so that one
+  // computes while the other's sums travel; T is even. Rows of a sequence follow each other.
+  bool halves = false;
   DType key_type = DType::kF16;
   DType value_type = DType::kF16;
   friend bool operator==(const GraphShape&, const GraphShape&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const GraphShape& s) {
     return H::combine(std::move(h), s.tokens, s.outputs, s.sequences, s.pages_per_sequence, s.pages,
-                      s.context, s.candidates, s.changed, s.hidden, s.key_type, s.value_type);
+                      s.context, s.candidates, s.changed, s.hidden, s.halves, s.key_type,
+                      s.value_type);
   }
 };
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/program/program_limits.h"
+#include "coordinator/scheduler/detached_collectives.h"
 
 namespace weft {
 namespace {
@@ -88,6 +89,9 @@ absl::Status PlanPools(const PlanContext& context, const std::vector<bool>& cros
     for (const ScheduledCopy& copy : split.copies) {
       if (copy.ids != kNoNode) options.extra_reads.push_back({copy.node, copy.ids});
     }
+  }
+  for (const DetachedCollective& detached : FindDetached(context, scheduled)) {
+    options.late_reads.push_back({detached.node, scheduled.splits[detached.split].nodes.front()});
   }
   ASSIGN_OR_RETURN(result.memory, PlanMemory(scheduled.graph, pool_of, pools, options));
   return absl::OkStatus();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
@@ -82,6 +84,10 @@ class Planner {
         bytes_(graph.nodes().size()),
         block_of_(graph.nodes().size(), -1) {
     plan_.places.resize(graph.nodes().size());
+    for (const LateRead& read : options.late_reads) {
+      late_.insert(read.at);
+      ends_at_[read.until].push_back(read.at);
+    }
   }
 
   absl::StatusOr<MemoryPlan> Run() {
@@ -189,13 +195,20 @@ class Planner {
 
   void Release(NodeId id) {
     if (!graph_.Executes(id)) return;
-    for (const NodeId source : graph_.node(id).sources) Drop(graph_.Root(source));
+    if (!late_.contains(id)) DropSources(id);
+    if (const auto ends = ends_at_.find(id); ends != ends_at_.end()) {
+      for (const NodeId late : ends->second) DropSources(late);
+    }
     const std::vector<ExtraRead>& extra = options_.extra_reads;
     for (; next_extra_ < extra.size() && extra[next_extra_].at == id; ++next_extra_) {
       Drop(graph_.Root(extra[next_extra_].tensor));
     }
     // What nobody reads is free at once.
     if (OwnsMemory(id) && readers_[Index(id)] == 0) Free(id);
+  }
+
+  void DropSources(NodeId id) {
+    for (const NodeId source : graph_.node(id).sources) Drop(graph_.Root(source));
   }
 
   void Drop(NodeId root) {
@@ -226,6 +239,8 @@ class Planner {
   std::vector<int32_t> block_of_;  // by node
   int32_t now_ = 0;                // node that runs
   size_t next_extra_ = 0;
+  absl::flat_hash_set<NodeId> late_;                          // nodes that read late
+  absl::flat_hash_map<NodeId, std::vector<NodeId>> ends_at_;  // those that are done at a node
   MemoryPlan plan_;
 };
 

@@ -50,9 +50,16 @@ struct ExtraRead {
   NodeId tensor = kNoNode;
 };
 
+// Node `at` is not done with its sources before `until`, a later one, runs.
+struct LateRead {
+  NodeId at = kNoNode;
+  NodeId until = kNoNode;
+};
+
 struct MemoryOptions {
   bool in_place = true;                // let ops write over a source that nobody else reads
   std::vector<ExtraRead> extra_reads;  // in order of `at`
+  std::vector<LateRead> late_reads;
 };
 
 // Nodes run in graph order; pool_of[i] is the pool of node i where it owns memory. Outputs keep

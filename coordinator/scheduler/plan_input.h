@@ -33,6 +33,11 @@ struct Pin {
 // Which ranks are on one machine is Device::host().
 using PlanCommunicator = std::vector<int32_t>;
 
+// Whether sums of a tensor split travel while their ranks compute something else: a large step is
+// then computed in two halves. kAuto: as the links between ranks are
+// (coordinator/engine/overlap.h); a plan takes it for kOff.
+enum class OverlapPolicy : uint8_t { kAuto, kOn, kOff };
+
 struct PlanOptions {
   bool op_offload = true;
   // From how many tokens on every GPU asks for nodes whose weight lies in host memory; 0: as each
@@ -45,6 +50,7 @@ struct PlanOptions {
   // Of sums over the ranks of a group: as what they travel (F32, BF16 or Q8_0), and how.
   DType wire = DType::kF32;
   AllReducePolicy all_reduce = AllReducePolicy::kAuto;
+  OverlapPolicy overlap = OverlapPolicy::kAuto;
   RuleSet disabled;
   // Executed nodes whose results an observer wants to see (spec B.9).
   std::vector<NodeId> observed;

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/collectives/wire_format.h"
 #include "common/program/collective_runner.h"
+#include "coordinator/scheduler/detached_collectives.h"
 #include "coordinator/scheduler/stream_order.h"
 
 namespace weft {
@@ -37,6 +38,10 @@ class Compiler {
     program_.graph = scheduled_.graph;
     program_.event_count = static_cast<int32_t>(order_.events.size());
     for (const NodeId id : context.input().options.observed) observed_.insert(id);
+    for (const DetachedCollective& detached : FindDetached(context, share.scheduled)) {
+      detached_.insert(detached.node);
+      finished_in_[detached.split].push_back(detached.node);
+    }
     for (size_t e = 0; e < order_.events.size(); ++e) {
       recorded_at_[{order_.events[e].device, order_.events[e].progress}] = static_cast<int32_t>(e);
     }
@@ -162,6 +167,9 @@ class Compiler {
     for (const int32_t event : order_.waits[s]) commands.emplace_back(WaitCommand{event});
     for (const ScheduledCopy& copy : split.copies) EmitCopy(copy, commands);
     RecordAt(split.device, 2 * order_.ordinal[s] + 1);
+    if (const auto needed = finished_in_.find(s); needed != finished_in_.end()) {
+      for (const NodeId id : needed->second) commands.emplace_back(FinishCommand{id});
+    }
     EmitNodes(split, commands);
     for (const ScheduledSend& send : split.sends) {
       commands.emplace_back(SendCommand{send.node, program_.places[Index(send.node)],
@@ -193,7 +201,7 @@ class Compiler {
     const SlotPlace source =
         node.sources.empty() ? SlotPlace{} : program_.places[Index(node.sources[0])];
     commands.emplace_back(CollectiveCommand{id, source, program_.places[Index(id)], BytesOf(id),
-                                            context_.AlgorithmOf(node)});
+                                            context_.AlgorithmOf(node), detached_.contains(id)});
   }
 
   // One command, cut after observed nodes and around collectives.
@@ -243,6 +251,8 @@ class Compiler {
   std::vector<int32_t> stream_of_;
   absl::flat_hash_map<std::pair<int32_t, int32_t>, int32_t> recorded_at_;
   absl::flat_hash_set<NodeId> observed_;
+  absl::flat_hash_set<NodeId> detached_;
+  absl::flat_hash_map<int32_t, std::vector<NodeId>> finished_in_;  // by split
 };
 
 }  // namespace

@@ -18,14 +18,14 @@ NodeId FusedPart(GraphContext& context, NodeId fused, int64_t first, int64_t hea
   GraphBuilder& g = context.builder();
   if (fused == kNoNode) return kNoNode;
   const Extents nb = g.layout(fused).nb;
-  return g.View(fused, {head, heads, context.shape().tokens, 1},
-                {nb[0], head * nb[0], nb[1], nb[2]}, first * nb[0]);
+  return g.View(fused, {head, heads, context.tokens(), 1}, {nb[0], head * nb[0], nb[1], nb[2]},
+                first * nb[0]);
 }
 
 QueryKeyValue Project(GraphContext& context, int64_t layer, NodeId h) {
   GraphBuilder& g = context.builder();
   const Hyperparameters& model = context.model();
-  const int64_t tokens = context.shape().tokens;
+  const int64_t tokens = context.tokens();
   const int64_t n_head = model.n_head[layer];
   const int64_t n_head_kv = model.n_head_kv[layer];
   if (context.LayerWeight(layer, "attn_qkv.weight") != kNoNode) {
@@ -56,9 +56,8 @@ NodeId SelfAttention(GraphContext& context, int64_t layer, NodeId h, bool store_
   const NodeId positions = context.Input(ModelInput::kPositions);
   const NodeId factors = RopeFactors(context, layer);
   const NodeId key = g.Rope(x.key, positions, factors, model.rope);
-  const NodeId slots = context.Input(ModelInput::kSlots);
-  const NodeId key_pages = g.KvStore(context.KeyPages(layer), key, slots);
-  const NodeId value_pages = g.KvStore(context.ValuePages(layer), x.value, slots);
+  const NodeId key_pages = context.StoreKeys(layer, key);
+  const NodeId value_pages = context.StoreValues(layer, x.value);
   if (store_only) {
     // Of a model of one layer nothing else reads it, and the inputs of a graph have no gaps.
     context.Input(ModelInput::kSequences);
@@ -72,7 +71,7 @@ NodeId SelfAttention(GraphContext& context, int64_t layer, NodeId h, bool store_
   const NodeId heads = g.PagedAttention(query, key_pages, value_pages, table, sequences, positions,
                                         kNoNode, kNoNode, attributes);
   const NodeId joined =
-      g.Reshape(heads, {model.value_head * model.n_head[layer], context.shape().tokens, 1, 1});
+      g.Reshape(heads, {model.value_head * model.n_head[layer], context.tokens(), 1, 1});
   return context.LayerLinear(layer, "attn_output", joined);
 }
 

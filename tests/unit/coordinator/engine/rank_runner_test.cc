@@ -262,6 +262,34 @@ TEST_P(RankRunnerTest, RanksWithMemoriesApart_AnswerAsOne) {
 
 TEST_P(RankRunnerTest, MoreRanksThanHeads_AnswerAsOne) { CheckCell(GetParam(), {.ranks = 16}); }
 
+// Large steps in halves, whose sums travel while the ranks compute; the last one is half padding.
+TEST_P(RankRunnerTest, Overlap_AnswersAsOne) {
+  RankedModel whole;
+  ASSERT_OK(whole.Open(GetParam()));
+  ASSERT_OK(whole.StartWhole(Options(64)));
+  const std::vector<int32_t>& golden = whole.golden.cases.back().tokens;
+  std::vector<int32_t> tokens;
+  while (tokens.size() < 100) tokens.push_back(golden[tokens.size() % golden.size()]);
+  ASSERT_OK_AND_ASSIGN(const std::vector<float> want, whole.Logits(tokens));
+  ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> expected, whole.Continue(tokens, 4));
+  for (const Cell& cell :
+       {Cell{.ranks = 2}, Cell{.ranks = 3, .shares = {3, 1, 1}},
+        Cell{.ranks = 4, .tensor_ranks = 2}, Cell{.ranks = 2, .machines = Machines::kFakeDevices},
+        Cell{.ranks = 4, .machines = Machines::kFakeDevices, .tensor_ranks = 2}}) {
+    SCOPED_TRACE(CellText(cell));
+    RunnerOptions options = Options(64);
+    options.plan.overlap = OverlapPolicy::kOn;
+    RankedModel cut;
+    ASSERT_OK(cut.Open(GetParam()));
+    ASSERT_OK(cut.Start(options, cell.ranks, cell.shares, cell.machines, cell.tensor_ranks));
+    ASSERT_OK_AND_ASSIGN(const std::vector<float> got, cut.Logits(tokens));
+    EXPECT_LE(NormalizedError(got, want), Tolerance(whole.golden));
+    ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> next, cut.Continue(tokens, 4));
+    EXPECT_EQ(next, expected);
+    EXPECT_EQ(cut.runner->counters().replans, 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Golden, RankRunnerTest,
                          testing::Values("llama-gqa", "llama-moe", "llama-plain", "llama3-rope",
                                          "qwen2", "qwen3", "qwen3moe", "llama-f16"),
@@ -302,12 +330,14 @@ TEST(RankRunner, WireTypes_AnswerNearly) {
 
 // What explain says that ranks send each other, they send: bytes counted by the ports.
 TEST(RankRunner, ExplainedTraffic_IsWhatPortsCount) {
-  for (const auto& [ranks, wire, policy] :
-       {std::tuple(2, DType::kF32, AllReducePolicy::kAuto),
-        std::tuple(3, DType::kBF16, AllReducePolicy::kByParts),
-        std::tuple(5, DType::kQ8_0, AllReducePolicy::kDoubling)}) {
+  for (const auto& [ranks, wire, policy, overlap] :
+       {std::tuple(2, DType::kF32, AllReducePolicy::kAuto, OverlapPolicy::kOff),
+        std::tuple(2, DType::kF32, AllReducePolicy::kAuto, OverlapPolicy::kOn),
+        std::tuple(3, DType::kBF16, AllReducePolicy::kByParts, OverlapPolicy::kOff),
+        std::tuple(5, DType::kQ8_0, AllReducePolicy::kDoubling, OverlapPolicy::kOff)}) {
     SCOPED_TRACE(absl::StrCat(ranks, " ranks"));
-    RunnerOptions options = Options(16);
+    RunnerOptions options = Options(overlap == OverlapPolicy::kOn ? 64 : 16);
+    options.plan.overlap = overlap;
     options.reserve_outputs = 1;
     options.plan.wire = wire;
     options.plan.all_reduce = policy;

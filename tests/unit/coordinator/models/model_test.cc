@@ -56,6 +56,7 @@ TEST(Model, BuildGraph_EveryShape_Verifies) {
         shape.outputs = outputs;
         shape.pages_per_sequence = 4;
         shape.pages = 5;
+        shape.halves = tokens == 2;
         ASSERT_OK_AND_ASSIGN(const ModelGraph graph, model->BuildGraph(shape));
         EXPECT_OK(VerifyGraph(graph.graph));
         if (outputs == 0) {
@@ -101,6 +102,9 @@ TEST(Model, BuildGraph_ImpossibleShape_IsAnError) {
   shape.outputs = 3;
   EXPECT_THAT(model->BuildGraph(shape),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("3 outputs")));
+  shape = {.tokens = 3, .halves = true};
+  EXPECT_THAT(model->BuildGraph(shape),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("3 tokens in halves")));
 }
 
 TEST(Model, Create_UnknownArchitecture_ListsTheKnown) {

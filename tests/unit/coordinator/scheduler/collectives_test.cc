@@ -1,4 +1,5 @@
 // Plans whose devices are ranks: where collectives stand, and what their programs compute.
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -6,6 +7,7 @@
 #include "common/graph/graph_builder.h"
 #include "common/program/loopback_edges.h"
 #include "coordinator/engine/process_group.h"
+#include "coordinator/scheduler/detached_collectives.h"
 #include "coordinator/scheduler/program_compiler.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/common/program/program_fixture.h"
@@ -23,8 +25,9 @@ constexpr int kSteps = 5;
 // copies.
 class RankedPlan {
  public:
-  // The host of each rank; a processor on "local" is the last device.
-  explicit RankedPlan(const std::vector<std::string>& hosts) {
+  // The host of each rank; a processor on "local" is the last device. Streams: how often the layers
+  // are there beside each other, with the sums of each right behind its terms.
+  explicit RankedPlan(const std::vector<std::string>& hosts, int streams = 1) : streams_(streams) {
     for (size_t r = 0; r <= hosts.size(); ++r) {
       const bool cpu = r == hosts.size();
       FakeDeviceOptions options;
@@ -89,28 +92,39 @@ class RankedPlan {
     return id;
   }
 
+  // (rank + 1) times what each rank has, summed over the ranks.
+  void AddSum(GraphBuilder& g, int32_t id, std::vector<NodeId>& values) {
+    for (int32_t r = 0; r < ranks_; ++r) {
+      values[r] = Pinned(g.Scale(values[r], static_cast<float>(r + 1)), r);
+    }
+    for (int32_t r = 0; r < ranks_; ++r) {
+      const AllReduceAttributes reduce{{id, 0}, DType::kF32};
+      values[r] = Pinned(
+          g.Name(g.Make(Op::kAllReduce, reduce, {values[r]}), absl::StrCat("sum ", id, " ", r)), r);
+    }
+  }
+
   void BuildGraph() {
     GraphBuilder g;
     const NodeId x = g.Leaf(LeafKind::kInput, 0, DType::kF32, {1, 4, 1, 1}, "x");
-    std::vector<NodeId> values(ranks_, x);
+    std::vector<std::vector<NodeId>> values(streams_, std::vector<NodeId>(ranks_, x));
     for (int32_t l = 0; l < kLayers; ++l) {
-      for (int32_t r = 0; r < ranks_; ++r) {
-        values[r] = Pinned(g.Scale(values[r], static_cast<float>(r + 1)), r);
+      for (int32_t s = 0; s < streams_; ++s) AddSum(g, l * streams_ + s, values[s]);
+      for (int32_t s = 0; s < streams_; ++s) {
+        for (int32_t r = 0; r < ranks_; ++r) values[s][r] = Pinned(g.Scale(values[s][r], 1, 1), r);
       }
-      for (int32_t r = 0; r < ranks_; ++r) {
-        const AllReduceAttributes reduce{{l, 0}, DType::kF32};
-        values[r] = Pinned(
-            g.Name(g.Make(Op::kAllReduce, reduce, {values[r]}), absl::StrCat("sum ", l, " ", r)),
-            r);
-      }
-      for (int32_t r = 0; r < ranks_; ++r) values[r] = Pinned(g.Scale(values[r], 1, 1), r);
     }
-    AllGatherAttributes gather{{kLayers, 0}, DType::kF32, DType::kF32, 0, {0, 4, 1, 1}, {}};
+    AllGatherAttributes gather{
+        {kLayers * streams_, 0}, DType::kF32, DType::kF32, 0, {0, 4, 1, 1}, {}};
     for (int32_t r = 0; r < ranks_; ++r) gather.counts.push_back(r + 1);
     gather.ne[0] = std::accumulate(gather.counts.begin(), gather.counts.end(), int64_t{0});
     for (int32_t r = 0; r < ranks_; ++r) {
+      // The mean of the streams, which are equal.
+      NodeId mean = values[0][r];
+      for (int32_t s = 1; s < streams_; ++s) mean = Pinned(g.Add(mean, values[s][r]), r);
+      mean = Pinned(g.Scale(mean, 1.0f / static_cast<float>(streams_)), r);
       const NodeId part =
-          Pinned(g.Make(Op::kRepeat, RepeatAttributes{{r + 1, 4, 1, 1}}, {values[r]}), r);
+          Pinned(g.Make(Op::kRepeat, RepeatAttributes{{r + 1, 4, 1, 1}}, {mean}), r);
       const NodeId all = Pinned(g.Name(g.Make(Op::kAllGather, gather, {part}), "all"), r);
       if (r == 0) g.MarkOutput(Pinned(g.Scale(all, 1), ranks_));
     }
@@ -118,6 +132,7 @@ class RankedPlan {
   }
 
   std::vector<std::unique_ptr<FakeDevice>> fakes_;
+  const int32_t streams_;
   int32_t ranks_ = 0;
   Graph graph_;
   std::unique_ptr<PlanContext> context_;
@@ -207,6 +222,57 @@ TEST(PlanCollectives, EachIsASplitOfItsOwn_InPlace) {
     }
   }
   EXPECT_EQ(found, 2 * (kLayers + 1));
+}
+
+int64_t DetachedOf(const Program& program, size_t stream) {
+  const auto collectives = CollectivesOf(program, stream);
+  return std::count_if(collectives.begin(), collectives.end(),
+                       [](const CollectiveCommand* collective) { return collective->detached; });
+}
+
+// Two streams beside each other: while the sums of one travel, the other computes.
+TEST(PlanCollectives, Overlap_SumsTravelWhileOthersCompute) {
+  for (const int ranks : {2, 3}) {
+    for (const bool pipeline : {false, true}) {
+      RankedPlan plan(std::vector<std::string>(ranks, "local"), 2);
+      plan.input.options.pipeline = pipeline;
+      plan.input.options.overlap = OverlapPolicy::kOn;
+      ASSERT_OK(plan.Make());
+      ASSERT_OK_AND_ASSIGN(const Program program, CompilePlan(plan.context(), plan.plan()));
+      ASSERT_OK(VerifyProgram(program));
+      // All but the last layer's second, whose result comes next.
+      for (int r = 0; r < ranks; ++r) EXPECT_GE(DetachedOf(program, r), 2 * kLayers - 1);
+      LocalProgramHostOptions options;
+      options.devices = plan.input.devices;
+      ASSERT_OK_AND_ASSIGN(const auto host, LocalProgramHost::Create(std::move(options)));
+      ProcessGroup group(*host);
+      FleetProgram fleet;
+      fleet.processes.push_back({"", program, {}, {}});
+      plan.CheckSteps(group, std::move(fleet));
+    }
+  }
+}
+
+TEST(PlanCollectives, Overlap_OnlyWhereAskedFor_AndWhereThereIsSomethingToDo) {
+  RankedPlan unasked({"local", "local"}, 2);
+  ASSERT_OK(unasked.Make());
+  EXPECT_EQ(FindDetached(unasked.context(), unasked.plan().scheduled).size(), 0u);
+  RankedPlan alone({"local", "local"});
+  alone.input.options.overlap = OverlapPolicy::kOn;
+  ASSERT_OK(alone.Make());
+  EXPECT_EQ(FindDetached(alone.context(), alone.plan().scheduled).size(), 0u);
+}
+
+TEST(PlanCollectives, Overlap_ObservedSums_AreWaitedFor) {
+  RankedPlan plan({"local", "local"}, 2);
+  plan.input.options.overlap = OverlapPolicy::kOn;
+  for (int32_t i = 0; i < plan.graph().size(); ++i) {
+    if (plan.graph().node(NodeId{i}).op == Op::kAllReduce) {
+      plan.input.options.observed.push_back(NodeId{i});
+    }
+  }
+  ASSERT_OK(plan.Make());
+  EXPECT_EQ(FindDetached(plan.context(), plan.plan().scheduled).size(), 0u);
 }
 
 TEST(PlanCollectives, Algorithm_FollowsTheLinks) {

@@ -122,6 +122,19 @@ struct RandomPools {
   }
 };
 
+// Some nodes that are done with their sources only when a later one runs.
+std::vector<LateRead> RandomLateReads(Random& random, const Graph& graph) {
+  std::vector<LateRead> reads;
+  for (int32_t i = 0; i + 1 < graph.size(); ++i) {
+    const auto until = static_cast<int32_t>(random.Between(i + 1, graph.size() - 1));
+    if (random.Between(0, 3) != 0) continue;
+    if (graph.Executes(NodeId{i}) && graph.Executes(NodeId{until})) {
+      reads.push_back({NodeId{i}, NodeId{until}});
+    }
+  }
+  return reads;
+}
+
 TEST(PlanMemory, RandomGraphs_NoReaderFindsAnothersData) {
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -130,6 +143,7 @@ TEST(PlanMemory, RandomGraphs_NoReaderFindsAnothersData) {
     const RandomPools pools(random, graph);
     MemoryOptions options;
     options.in_place = random.Between(0, 3) != 0;
+    if (random.Between(0, 1) == 0) options.late_reads = RandomLateReads(random, graph);
     ASSERT_OK_AND_ASSIGN(const MemoryPlan plan,
                          PlanMemory(graph, pools.pool_of, pools.pools, options));
     ASSERT_OK_AND_ASSIGN(const MemoryPlan again,
@@ -192,6 +206,28 @@ TEST(PlanMemory, ExtraReads_KeepATensorAlive) {
   options.extra_reads = {{copy, ids}};
   ASSERT_OK_AND_ASSIGN(const MemoryPlan with, PlanMemory(graph, pool_of, pools, options));
   EXPECT_NE(with.places[Index(other)].offset, with.places[Index(ids)].offset);
+  EXPECT_EQ(ReplayMemory(graph, pool_of, pools, options, with), "");
+  EXPECT_NE(ReplayMemory(graph, pool_of, pools, options, without), "");
+}
+
+// What is still summed up while others compute is not given to them.
+TEST(PlanMemory, LateReads_KeepSourcesAlive) {
+  GraphBuilder g;
+  const NodeId x = g.Leaf(LeafKind::kInput, 0, DType::kF32, {64, 1, 1, 1}, "x");
+  const NodeId term = g.Scale(x, 2);
+  const NodeId sum = g.Reshape(g.SumRows(g.Reshape(term, {1, 64, 1, 1})), {64, 1, 1, 1});
+  const NodeId other = g.Scale(x, 3);
+  const NodeId reader = g.Mul(other, sum);
+  g.MarkOutput(reader);
+  ASSERT_OK_AND_ASSIGN(const Graph graph, std::move(g).Finish());
+  const std::vector<int32_t> pool_of(graph.nodes().size(), 0);
+  const std::vector<MemoryPool> pools = {Pool(64)};
+  MemoryOptions options;
+  ASSERT_OK_AND_ASSIGN(const MemoryPlan without, PlanMemory(graph, pool_of, pools, options));
+  EXPECT_EQ(without.places[Index(other)].offset, without.places[Index(term)].offset);
+  options.late_reads = {{graph.Root(sum), reader}};
+  ASSERT_OK_AND_ASSIGN(const MemoryPlan with, PlanMemory(graph, pool_of, pools, options));
+  EXPECT_NE(with.places[Index(other)].offset, with.places[Index(term)].offset);
   EXPECT_EQ(ReplayMemory(graph, pool_of, pools, options, with), "");
   EXPECT_NE(ReplayMemory(graph, pool_of, pools, options, without), "");
 }

@@ -21,6 +21,7 @@ class Replay {
         options_(options),
         plan_(plan),
         readers_(graph.nodes().size()),
+        taken_over_(graph.nodes().size()),
         live_(pools.size()),
         most_live_(pools.size()) {}
 
@@ -125,8 +126,17 @@ class Replay {
     for (const ExtraRead& read : options_.extra_reads) {
       if (read.at == id) CheckIntact(id, graph_.Root(read.tensor));
     }
+    for (const LateRead& read : options_.late_reads) {
+      if (read.until != id) continue;
+      for (const NodeId source : graph_.node(read.at).sources) {
+        if (!taken_over_[Index(graph_.Root(source))]) CheckIntact(read.at, graph_.Root(source));
+      }
+    }
     if (Owns(id)) Write(id);
-    for (const NodeId source : node.sources) Drop(graph_.Root(source));
+    if (!IsLate(id)) DropSources(id);
+    for (const LateRead& read : options_.late_reads) {
+      if (read.until == id) DropSources(read.at);
+    }
     for (const ExtraRead& read : options_.extra_reads) {
       if (read.at == id) Drop(graph_.Root(read.tensor));
     }
@@ -144,13 +154,22 @@ class Replay {
       if (*cell != kNobody && readers_[*cell] > 0) {
         if (!MayTakeOver(id, NodeId{*cell})) return;
         over_source = true;
+        taken_over_[*cell] = true;
       }
       *cell = Index(id);
     }
     // A source that is taken over ends as the result begins.
     if (!over_source) live_[p] += BytesOf(id);
     most_live_[p] = std::max(most_live_[p], live_[p]);
-    if (over_source) live_[p] += BytesOf(id);
+  }
+
+  bool IsLate(NodeId id) const {
+    return std::any_of(options_.late_reads.begin(), options_.late_reads.end(),
+                       [id](const LateRead& read) { return read.at == id; });
+  }
+
+  void DropSources(NodeId id) {
+    for (const NodeId source : graph_.node(id).sources) Drop(graph_.Root(source));
   }
 
   // INV-C5: the ops of the table, equal layouts, the same address, no other reader, and the source
@@ -170,7 +189,8 @@ class Replay {
   }
 
   void Drop(NodeId root) {
-    if (--readers_[Index(root)] == 0 && Owns(root)) live_[pool_of_[Index(root)]] -= BytesOf(root);
+    if (--readers_[Index(root)] > 0 || !Owns(root) || taken_over_[Index(root)]) return;
+    live_[pool_of_[Index(root)]] -= BytesOf(root);
   }
 
   const Graph& graph_;
@@ -179,6 +199,7 @@ class Replay {
   const MemoryOptions& options_;
   const MemoryPlan& plan_;
   std::vector<int32_t> readers_;  // of a root, that have not run
+  std::vector<bool> taken_over_;  // by a result in its place
   std::vector<int64_t> live_;
   std::vector<int64_t> most_live_;
   std::vector<std::vector<std::vector<int32_t>>> chunks_;  // pool, chunk, cell: whose data it holds

@@ -89,6 +89,13 @@ class SameAnswers(unittest.TestCase):
                 if wire == "f32":
                     self.assertEqual(got[1], want[1], algorithm)
 
+    def test_answers_do_not_depend_on_what_is_computed_beside(self):
+        tokens = [1 + i % 60 for i in range(40)]
+        logits = {evaluate(DEMO, tokens, "-ub", ubatch, "--local-workers", 3, "--split-mode", "tensor", "--tensor-split",
+                           "1,1,1", "--allreduce", algorithm)[0]
+                  for algorithm in ("auto", "doubling", "scatter-gather") for ubatch in (1, 5, 64)}
+        self.assertEqual(len(logits), 1)
+
     def test_links_are_measured_where_that_decides(self):
         def told(*arguments):
             result = weft("run", "-m", GOLDEN / "qwen3" / "model.gguf", "-p", "a", "-n", 1, "-t", 1, "--verbose",
@@ -100,8 +107,33 @@ class SameAnswers(unittest.TestCase):
         for pair in ("w0 and w1", "w0 and w2", "w1 and w2"):
             self.assertRegex(three, rf"link of {pair}, measured: [0-9.]+ us, [0-9.e+]+ GB/s")
         self.assertRegex(three, r"sums of \d+ F32: [a-z, ]+; expected recursive doubling [0-9.]+ us, by parts [0-9.]+ us")
-        for arguments in (["--local-workers", 2], ["--local-workers", 3, "--allreduce", "doubling"]):
-            self.assertNotIn("measured", told(*arguments))
+        self.assertNotIn("measured", told("--local-workers", 3, "--allreduce", "doubling", "--overlap", "off"))
+
+    def test_sums_travel_while_the_ranks_compute(self):
+        tokens = [1 + i % 60 for i in range(150)]
+
+        def flags(overlap, *arguments):
+            return ["-ub", 128, "--local-workers", 4, "--overlap", overlap, *arguments]
+
+        for model, layout in (("llama-gqa", ["--split-mode", "tensor"]), ("llama-moe", ["--layout", "tp=2,pp=2"])):
+            want = evaluate(model, tokens, "-ub", 128)
+            for overlap in ("on", "off"):
+                got = evaluate(model, tokens, *flags(overlap, *layout))
+                self.assertLessEqual(normalized_error(got[0], want[0]), tolerance_of(model), (model, overlap))
+
+        def told(*arguments):
+            result = weft("run", "-m", GOLDEN / "qwen3" / "model.gguf", "-p", "a " * 80, "-n", 1, "-t", 1, "--verbose",
+                          *arguments)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return result.stderr
+
+        self.assertRegex(told(*flags("on", "--split-mode", "tensor")),
+                         r"of 128 tokens: [1-9]\d* of \d+ sums and gathers travel while their rank computes")
+        # Workers of one machine reach each other through its memory.
+        self.assertNotIn("travel", told(*flags("auto", "--split-mode", "tensor")))
+        refused = weft("run", "-m", GOLDEN / "qwen3" / "model.gguf", "-p", "a", "-n", 1, "--overlap", "on")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--overlap: nothing is summed", refused.stderr)
 
     def test_weights_sent_by_the_coordinator(self):
         tokens = prompt_of("qwen3")

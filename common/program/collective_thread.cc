@@ -1,10 +1,10 @@
 #include "common/program/collective_thread.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/thread.h"
 
 namespace weft {
 
@@ -20,12 +20,7 @@ CollectiveThread::~CollectiveThread() {
 absl::Status CollectiveThread::Begin(const Step& step, const PreparedCollective& collective,
                                      absl::Span<float> vector) {
   if (!thread_.joinable()) {
-    // The standard library reports a missing thread by an exception; it ends here.
-    try {
-      thread_ = std::thread([this] { Run(); });
-    } catch (const std::system_error& error) {
-      return absl::ResourceExhaustedError(absl::StrCat("cannot start a thread: ", error.what()));
-    }
+    ASSIGN_OR_RETURN(thread_, StartThread([this] { Run(); }));
   }
   ++begun_;
   MutexLock lock(mutex_);

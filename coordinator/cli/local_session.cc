@@ -13,7 +13,6 @@
 #include "coordinator/cli/progress_bar.h"
 #include "coordinator/cli/rank_link_probe.h"
 #include "coordinator/engine/overlap.h"
-#include "rpc_backend/protocol/version.h"
 
 namespace weft {
 namespace {
@@ -93,14 +92,11 @@ absl::Status LocalSession::ChooseReductions() {
   }
   const OverlapPolicy asked = plan.overlap;
   plan.overlap = ResolveOverlap(asked, placed_.devices, links);
-  for (int32_t i = 0; fleet_ != nullptr && i < fleet_->worker_count(); ++i) {
-    const RemoteWorker& worker = fleet_->worker(i);
-    if (worker.info().protocol_minor >= kDetachedCollectivesMinor) continue;
-    plan.overlap = OverlapPolicy::kOff;
-    if (asked == OverlapPolicy::kOn) {
-      logger_.Warning(StdView(absl::StrCat(
-          "--overlap: ", worker.label(), " is too old for it (weft ", worker.info().release, ")")));
-    }
+  const std::string old = fleet_ == nullptr ? "" : fleet_->WorkerWithoutDetached();
+  if (old.empty()) return absl::OkStatus();
+  plan.overlap = OverlapPolicy::kOff;
+  if (asked == OverlapPolicy::kOn) {
+    logger_.Warning(StdView(absl::StrCat("--overlap: ", old, " is too old for it")));
   }
   return absl::OkStatus();
 }

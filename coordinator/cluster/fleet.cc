@@ -249,6 +249,13 @@ absl::Status Fleet::lost() const {
   return absl::OkStatus();
 }
 
+std::string Fleet::WorkerWithoutDetached() const {
+  for (const std::unique_ptr<RemoteWorker>& worker : workers_) {
+    if (worker->info().protocol_minor < kDetachedCollectivesMinor) return worker->label();
+  }
+  return "";
+}
+
 absl::Status Fleet::leaving() const {
   for (const std::unique_ptr<RemoteWorker>& worker : workers_) {
     if (!worker->draining()) continue;

@@ -56,6 +56,9 @@ class Fleet {
 
   int32_t worker_count() const { return static_cast<int32_t>(workers_.size()); }
   RemoteWorker& worker(int32_t index) { return *workers_[index]; }
+  // One that knows no detached collectives (kDetachedCollectivesMinor), as people call it; empty:
+  // all do.
+  std::string WorkerWithoutDetached() const;
   // Of all workers, in the scheduler's order: GPUs, accelerators, CPUs.
   const std::vector<Device*>& devices() const { return devices_; }
   // Process i of a plan: the workers by number, then this process.

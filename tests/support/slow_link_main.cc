@@ -26,11 +26,12 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "common/base/clock.h"
 
 namespace weft {
 namespace {
 
-using LinkTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>;
+using LinkTime = Clock::TimePoint;
 
 constexpr char kInterface[] = "slow0";
 constexpr size_t kMostPacketBytes = 65536;
@@ -55,12 +56,6 @@ int OpenInterface(const std::string& name_space) {
   return ioctl(tun, TUNSETIFF, &request) == 0 ? tun : -1;
 }
 
-LinkTime Now() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return LinkTime(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
-}
-
 // Packets on their way from one interface to another.
 class Direction {
  public:
@@ -74,7 +69,7 @@ class Direction {
       if (waiting_.size() >= kMostWaiting) continue;
       const auto taken = std::chrono::nanoseconds(
           static_cast<int64_t>(static_cast<double>(bytes) * nanoseconds_per_byte_));
-      free_ = std::max(free_, Now()) + taken;
+      free_ = std::max(free_, SystemClock().Now()) + taken;
       waiting_.emplace_back(free_ + delay_,
                             std::vector<uint8_t>(buffer_.data(), buffer_.data() + bytes));
     }
@@ -82,7 +77,7 @@ class Direction {
 
   // Hands over what arrives by now; when the next one does.
   LinkTime HandOver() {
-    while (!waiting_.empty() && waiting_.front().first <= Now()) {
+    while (!waiting_.empty() && waiting_.front().first <= SystemClock().Now()) {
       const std::vector<uint8_t>& packet = waiting_.front().second;
       // One that the other side has no room for is lost.
       (void)!write(to_, packet.data(), packet.size());
@@ -102,8 +97,8 @@ class Direction {
 };
 
 timespec Until(LinkTime time) {
-  const auto left = std::clamp<std::chrono::nanoseconds>(time - Now(), std::chrono::nanoseconds(0),
-                                                         std::chrono::seconds(10));
+  const auto left = std::clamp<std::chrono::nanoseconds>(
+      time - SystemClock().Now(), std::chrono::nanoseconds(0), std::chrono::seconds(10));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
   return {seconds.count(), (left - seconds).count()};
 }

@@ -190,10 +190,9 @@ TEST_F(JoinedWorkersTest, Addresses_AreCheckedFromHere) {
     moved.address = address;
     return Join(*joined, moved);
   };
-  EXPECT_THAT(at("127.0.0.1:1"),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("'beta'"), HasSubstr("127.0.0.1:1"),
-                             HasSubstr("--announce"))));
+  EXPECT_THAT(at("127.0.0.1:1"), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                          AllOf(HasSubstr("'beta'"), HasSubstr("127.0.0.1:1"),
+                                                HasSubstr("--announce"))));
   EXPECT_THAT(at(other->address()),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("another worker")));
   for (const char* text : {"unix:/tmp/w.sock", "10.0.0.1", "10.0.0.1:0", ":7000", "a b:7000"}) {

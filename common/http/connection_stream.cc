@@ -29,7 +29,15 @@ void Describe(const sockaddr_storage& address, std::string& ip, int& port) {
 
 }  // namespace
 
-bool ConnectionStream::Await(short events, Clock::TimePoint until) const {
+bool ConnectionStream::Await(short events, Clock::TimePoint until) {
+  if (Poll(events, clock_.Now())) return true;
+  if (!waiting_.Begin(socket_, between_requests_, began_)) return false;
+  const bool ready = Poll(events, until);
+  waiting_.End(socket_);
+  return ready;
+}
+
+bool ConnectionStream::Poll(short events, Clock::TimePoint until) const {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock_.Now()).count();
     const int wait = static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000));
@@ -41,8 +49,13 @@ bool ConnectionStream::Await(short events, Clock::TimePoint until) const {
   }
 }
 
-bool ConnectionStream::AwaitRequest(std::chrono::milliseconds patience) {
-  return begin_ < end_ || Await(POLLIN, clock_.Now() + patience);
+bool ConnectionStream::AwaitRequest(bool between_requests, std::chrono::milliseconds patience) {
+  if (begin_ < end_) return true;
+  between_requests_ = between_requests;
+  began_ = clock_.Now();
+  const bool there = Await(POLLIN, began_ + patience);
+  between_requests_ = false;
+  return there;
 }
 
 ssize_t ConnectionStream::Fill() {

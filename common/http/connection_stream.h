@@ -10,21 +10,25 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/http/waiting_clients.h"
 
 namespace weft {
 
 // The thread of the connection alone. Does not close the socket.
 class ConnectionStream final : public httplib::Stream {
  public:
-  ConnectionStream(int socket, std::chrono::milliseconds write_timeout, const Clock& clock)
-      : socket_(socket), write_timeout_(write_timeout), clock_(clock) {}
+  // `waiting` and `clock` outlive it.
+  ConnectionStream(int socket, std::chrono::milliseconds write_timeout, WaitingClients& waiting,
+                   const Clock& clock)
+      : socket_(socket), write_timeout_(write_timeout), waiting_(waiting), clock_(clock) {}
 
   // Until the next bytes of the client are there. False: they did not come in time.
-  bool AwaitRequest(std::chrono::milliseconds patience);
+  bool AwaitRequest(bool between_requests, std::chrono::milliseconds patience);
   // From now on at most `bytes` are read, until `deadline`.
   void SetLimits(int64_t bytes, Clock::TimePoint deadline) {
     bytes_left_ = bytes;
     deadline_ = deadline;
+    began_ = clock_.Now();
   }
   // What was read since has met a limit.
   bool over_deadline() const { return over_deadline_; }
@@ -42,13 +46,17 @@ class ConnectionStream final : public httplib::Stream {
   socket_t socket() const override { return socket_; }
 
  private:
-  // Waits for `events`. False: not in time.
-  bool Await(short events, Clock::TimePoint until) const;
+  // Waits for `events`. False: not in time, or others need the thread.
+  bool Await(short events, Clock::TimePoint until);
+  bool Poll(short events, Clock::TimePoint until) const;
   ssize_t Fill();
 
   const int socket_;
   const std::chrono::milliseconds write_timeout_;
+  WaitingClients& waiting_;
   const Clock& clock_;
+  bool between_requests_ = false;
+  Clock::TimePoint began_{};  // the part of the request that is read
   int64_t bytes_left_ = 0;
   Clock::TimePoint deadline_ = Clock::TimePoint::max();
   bool over_deadline_ = false;

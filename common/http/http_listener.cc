@@ -4,11 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <set>
 #include <utility>
@@ -17,10 +15,12 @@
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
+#include "common/http/chunked_body.h"
 #include "common/http/connection_stream.h"
 #include "common/http/connection_threads.h"
 #include "common/http/connection_watcher.h"
 #include "common/http/message_exchange.h"
+#include "common/http/waiting_clients.h"
 
 namespace weft {
 namespace {
@@ -35,9 +35,9 @@ constexpr int64_t kChunkOverhead = 4;
 // A connection, and the request that it is at.
 class Connection final : public ClientWatch {
  public:
-  Connection(int socket, const ListenerOptions& options, const Clock& clock,
-             ConnectionWatcher& watcher)
-      : stream(socket, options.write_timeout, clock), watcher_(watcher) {}
+  Connection(int socket, const ListenerOptions& options, WaitingClients& waiting,
+             const Clock& clock, ConnectionWatcher& watcher)
+      : stream(socket, options.write_timeout, waiting, clock), watcher_(watcher) {}
 
   std::shared_ptr<void> OnLeft(std::function<void()> left) override {
     watcher_.Add(stream.socket(), std::move(left));
@@ -84,8 +84,6 @@ class HttpListener::Server final : public httplib::Server {
   void Serve(Connection& connection);
   // Until a request comes. False: none does, or others need the thread.
   bool AwaitRequest(Connection& connection);
-  // Gives a thread free, where one only waits for another request of its client.
-  void DropIdle();
   void ServeRequest(Connection& connection);
   void BeginReply(Connection& connection);
   // Does nothing where none began.
@@ -104,10 +102,10 @@ class HttpListener::Server final : public httplib::Server {
   const Clock& clock_;
   const std::unique_ptr<ConnectionWatcher> watcher_;
   ConnectionThreads* threads_ = nullptr;  // httplib's, while it runs
+  WaitingClients waiting_;
   Mutex mutex_;
   std::set<int> sockets_ ABSL_GUARDED_BY(mutex_);
-  std::deque<int> idle_ ABSL_GUARDED_BY(mutex_);  // between requests, the longest first
-  size_t replying_ ABSL_GUARDED_BY(mutex_) = 0;   // requests whose head is read
+  size_t replying_ ABSL_GUARDED_BY(mutex_) = 0;  // requests whose head is read
   CondVar replied_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
@@ -117,9 +115,11 @@ HttpListener::Server::Server(const ListenerOptions& options, ListenerHandlers ha
     : options_(options),
       handlers_(std::move(handlers)),
       clock_(clock),
-      watcher_(std::move(watcher)) {
+      watcher_(std::move(watcher)),
+      waiting_([this] { return threads_->Crowded(); }, options.cut_slow_clients) {
   new_task_queue = [this] {
-    auto threads = std::make_unique<ConnectionThreads>(options_.threads, [this] { DropIdle(); });
+    auto threads =
+        std::make_unique<ConnectionThreads>(options_.threads, [this] { waiting_.CutOne(); });
     threads_ = threads.get();
     return threads.release();  // httplib deletes it
   };
@@ -173,7 +173,7 @@ void HttpListener::Server::Stop() {
 }
 
 bool HttpListener::Server::process_and_close_socket(socket_t socket) {
-  Connection connection(socket, options_, clock_, *watcher_);
+  Connection connection(socket, options_, waiting_, clock_, *watcher_);
   {
     MutexLock lock(mutex_);
     sockets_.insert(socket);
@@ -203,25 +203,8 @@ void HttpListener::Server::Serve(Connection& connection) {
 
 bool HttpListener::Server::AwaitRequest(Connection& connection) {
   // The first request of a connection is on its way, and nobody would repeat it.
-  if (!connection.served) return connection.stream.AwaitRequest(options_.head_timeout);
-  const int socket = connection.stream.socket();
-  {
-    MutexLock lock(mutex_);
-    idle_.push_back(socket);
-  }
-  // Who comes from here on finds it in DropIdle.
-  const bool there = connection.stream.AwaitRequest(
-      threads_->Crowded() ? std::chrono::milliseconds(0) : options_.idle_timeout);
-  MutexLock lock(mutex_);
-  idle_.erase(std::remove(idle_.begin(), idle_.end(), socket), idle_.end());
-  return there;
-}
-
-void HttpListener::Server::DropIdle() {
-  MutexLock lock(mutex_);
-  if (idle_.empty()) return;
-  ::shutdown(idle_.front(), SHUT_RDWR);
-  idle_.pop_front();
+  return connection.stream.AwaitRequest(
+      connection.served, connection.served ? options_.idle_timeout : options_.head_timeout);
 }
 
 void HttpListener::Server::ServeRequest(Connection& connection) {
@@ -295,11 +278,15 @@ httplib::Server::HandlerResponse HttpListener::Server::Route(const httplib::Requ
   Connection& connection = ConnectionOf(request);
   const HttpRequest head = HeadOf(request, handlers_.next_id());
   std::optional<HttpReply> reply;
-  if (HasUnclearLength(request)) {
-    reply = handlers_.broken(head, 400, "the length of the body is unclear");
+  if (const char* fault = HeadFault(request)) {
+    reply = handlers_.broken(head, 400, fault);
     connection.unread = true;
   } else {
     reply = handlers_.refuse(head, AnnouncedBytes(request));
+  }
+  if (!reply && request.method == "POST" && !SaysLength(request)) {
+    reply = handlers_.broken(head, 411, "want a Content-Length, or Transfer-Encoding: chunked");
+    connection.unread = true;
   }
   if (!reply && request.method != "POST") reply = handlers_.handle(head, connection);
   if (!reply) return HandlerResponse::Unhandled;
@@ -316,11 +303,19 @@ void HttpListener::Server::TakeBody(const httplib::Request& request, httplib::Re
                               clock_.Now() + options_.body_timeout);
   HttpRequest whole = HeadOf(request, handlers_.next_id());
   bool too_long = false;
-  const bool complete = read([&](const char* bytes, size_t size) {
-    too_long = whole.body.size() + size > options_.most_body_bytes;
-    if (!too_long) whole.body.append(bytes, size);
-    return !too_long;
-  });
+  bool complete = false;
+  if (request.has_header("Transfer-Encoding")) {
+    const ChunkedBody outcome =
+        ReadChunkedBody(connection.stream, options_.most_body_bytes, whole.body);
+    complete = outcome == ChunkedBody::kWhole;
+    too_long = outcome == ChunkedBody::kTooLong;
+  } else {
+    complete = read([&](const char* bytes, size_t size) {
+      too_long = whole.body.size() + size > options_.most_body_bytes;
+      if (!too_long) whole.body.append(bytes, size);
+      return !too_long;
+    });
+  }
   connection.unread = !complete;
   HttpReply reply;
   if (too_long || connection.stream.over_bytes()) {

@@ -25,6 +25,9 @@ struct ListenerOptions {
   std::chrono::milliseconds head_timeout{10'000};   // for a whole head
   std::chrono::milliseconds body_timeout{60'000};   // for a whole body
   std::chrono::milliseconds write_timeout{30'000};  // without any progress
+  // Where all threads are taken, clients that are slow in the midst of a request are cut for those
+  // that come, not only those between requests.
+  bool cut_slow_clients = false;
 };
 
 // Called on the threads of connections.

@@ -1,7 +1,9 @@
 #include "common/http/message_exchange.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 
 namespace weft {
@@ -28,7 +30,26 @@ int64_t AnnouncedBytes(const httplib::Request& request) {
   if (!request.has_header("Content-Length")) return 0;
   int64_t bytes = 0;
   const std::string text = request.get_header_value("Content-Length");
-  return absl::SimpleAtoi(text, &bytes) && bytes >= 0 ? bytes : -1;
+  const bool digits =
+      std::all_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isdigit(c); });
+  return digits && absl::SimpleAtoi(text, &bytes) ? bytes : -1;
+}
+
+bool SaysLength(const httplib::Request& request) {
+  return request.has_header("Transfer-Encoding") || request.has_header("Content-Length");
+}
+
+const char* HeadFault(const httplib::Request& request) {
+  if (HasUnclearLength(request)) return "the length of the body is unclear";
+  const size_t hosts = request.get_header_value_count("Host");
+  if (hosts > 1) return "there is more than one Host";
+  if (hosts == 0 && request.version != "HTTP/1.0") return "there is no Host";
+  for (const auto& [name, value] : request.headers) {
+    for (const unsigned char c : value) {
+      if (absl::ascii_iscntrl(c) && c != '\t') return "a header has control characters";
+    }
+  }
+  return nullptr;
 }
 
 bool HasUnclearLength(const httplib::Request& request) {

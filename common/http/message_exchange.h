@@ -16,6 +16,12 @@ int64_t AnnouncedBytes(const httplib::Request& request);
 // Whether a proxy in front might see where the body ends elsewhere than we do.
 bool HasUnclearLength(const httplib::Request& request);
 
+// Whether it has a body of known or unknown length.
+bool SaysLength(const httplib::Request& request);
+
+// What a request is refused for with 400 before anything else is looked at; null: nothing.
+const char* HeadFault(const httplib::Request& request);
+
 // The request without its body.
 HttpRequest HeadOf(const httplib::Request& request, std::string id);
 

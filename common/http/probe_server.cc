@@ -36,6 +36,7 @@ absl::StatusOr<std::unique_ptr<ProbeServer>> ProbeServer::Start(const std::strin
   options.host = host;
   options.port = port;
   options.threads = kThreads;
+  options.cut_slow_clients = true;  // whoever reaches the port may idle, and probes must not wait
   ListenerHandlers handlers;
   handlers.refuse = [raw = server.get()](const HttpRequest& head, int64_t) {
     return std::optional<HttpReply>(raw->Answer(head));

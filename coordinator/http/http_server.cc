@@ -147,6 +147,7 @@ absl::Status HttpServer::Listen(const HttpServerOptions& options, const Clock& c
                 : options.port == 0      ? 0
                                          : options.port + 1;
   listen.threads = kHealthThreads;
+  listen.cut_slow_clients = true;  // whoever reaches the port may idle, and probes must not wait
   listen.most_body_bytes = 0;
   // It starts no work, and probes have no keys.
   const bool open = options.api_keys.empty() || IsLoopback(listen.host);

@@ -1,10 +1,16 @@
 #include "common/http/probe_server.h"
 
 #include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
@@ -51,6 +57,23 @@ TEST_F(ProbeServerTest, NothingElseIsServed) {
   ASSERT_TRUE(post);
   EXPECT_EQ(post->status, 405);
   EXPECT_EQ(post->get_header_value("Allow"), "GET");
+}
+
+TEST_F(ProbeServerTest, IdleConnectionsDoNotSilenceIt) {
+  std::vector<int> idle;
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(server_->port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < 64; ++i) {
+    idle.push_back(::socket(AF_INET, SOCK_STREAM, 0));
+    ASSERT_EQ(::connect(idle.back(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+              0);
+  }
+  const Clock::TimePoint began = clock_.Now();
+  EXPECT_TRUE(client_->Get("/livez"));
+  EXPECT_LT(clock_.Now() - began, std::chrono::seconds(1));
+  for (const int socket : idle) ::close(socket);
 }
 
 TEST_F(ProbeServerTest, APortThatIsTakenIsNamed) {

@@ -116,7 +116,12 @@ TEST_F(HttpServerTest, Bodies_MayComeInChunks) {
       "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Transfer-Encoding: chunked\r\n\r\n";
   EXPECT_EQ(StatusOf(head + "6\r\n{\"prom\r\n9\r\npt\": \"a\"}\r\n0\r\n\r\n"), 200);
-  EXPECT_EQ(StatusOf(head + "zz\r\n{\"prom\r\n0\r\n\r\n"), 400);
+  for (const char* size : {"zz", "-5", "+5", "", "0x5", "5 5", "fffffffffffffffff"}) {
+    EXPECT_EQ(StatusOf(absl::StrCat(head, size, "\r\n{\"prom\r\n0\r\n\r\n")), 400) << size;
+  }
+  EXPECT_EQ(StatusOf(head + "6;x=y\r\n{\"prom\r\n9 \r\npt\": \"a\"}\r\n0\r\nA: b\r\n\r\n"), 200);
+  EXPECT_EQ(StatusOf(head + "6\r\n{\"promXX0\r\n\r\n"), 400);
+  EXPECT_EQ(StatusOf(head + "fffffffffffff\r\n{\"prom"), 413);
   EXPECT_EQ(StatusOf(head + Repeat("5;" + std::string(50, 'e') + "\r\naaaaa\r\n", 30000)), 413);
   ExpectUp();
 }
@@ -210,7 +215,7 @@ TEST_F(HttpServerTest, MoreConnectionsThanThreads_WaitTheirTurn) {
   ASSERT_TRUE(engine_.Await([&] { return engine_.submitted() == 2; }));
   // Nobody starves the probes.
   RawClient probe(server_->health_port());
-  probe.Send("GET /livez HTTP/1.1\r\n\r\n");
+  probe.Send("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_THAT(probe.ReadUntil("live\n"), HasSubstr("live\n"));
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(engine_.Await([&] { return engine_.submitted() > i; })) << i;
@@ -296,6 +301,12 @@ TEST_F(HttpServerTest, HostileHeads_AreRefused) {
   EXPECT_TRUE(is_4xx(post + "Content-Length: 99999999\r\n\r\n{}"));
   EXPECT_TRUE(is_4xx(post + "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}"));
   EXPECT_TRUE(is_4xx(post + "Transfer-Encoding: gzip\r\n\r\n{}"));
+  EXPECT_EQ(StatusOf(post + "Content-Length: +15\r\n\r\n{\"prompt\": \"a\"}"), 400);
+  EXPECT_EQ(StatusOf(post + "\r\n{\"prompt\": \"a\"}"), 411);
+  EXPECT_EQ(StatusOf(get + "Host: localhost\r\n\r\n"), 400);
+  EXPECT_EQ(StatusOf("GET /livez HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(StatusOf("GET /livez HTTP/1.0\r\n\r\n"), 200);
+  EXPECT_EQ(StatusOf(get + "Authorization: Bearer a" + std::string(1, '\0') + "\r\n\r\n"), 400);
   EXPECT_TRUE(is_4xx("OPTIONS * HTTP/1.1\r\n\r\n"));
   EXPECT_TRUE(is_4xx("TRACE /livez HTTP/1.1\r\n\r\n"));
   EXPECT_TRUE(is_4xx("GET /../../etc/passwd HTTP/1.1\r\n\r\n"));
@@ -303,6 +314,26 @@ TEST_F(HttpServerTest, HostileHeads_AreRefused) {
   // Parts of a reply many times over would be a cheap way to make it long.
   EXPECT_EQ(StatusOf(get + "Range: bytes=0-" + Repeat(",0-", 1000) + "\r\n\r\n"), 200);
   ExpectUp();
+}
+
+// Whoever reaches the port for health may do nothing there, or something slowly.
+TEST_F(HttpServerTest, SlowClientsOfTheHealthPort_DoNotSilenceIt) {
+  Start();
+  const std::string get = "GET /livez HTTP/1.1\r\nHost: localhost\r\n";
+  for (const std::string& begin :
+       {std::string(), get.substr(0, 10), get + "Content-Length: 100\r\n\r\nbody"}) {
+    SCOPED_TRACE(begin);
+    std::vector<std::unique_ptr<RawClient>> idle;
+    for (int i = 0; i < 64; ++i) {
+      idle.push_back(std::make_unique<RawClient>(server_->health_port()));
+      if (!begin.empty()) idle.back()->Send(begin);
+    }
+    const Clock::TimePoint began = clock_.Now();
+    RawClient probe(server_->health_port());
+    probe.Send(get + "\r\n");
+    EXPECT_THAT(probe.ReadUntil("live\n"), HasSubstr("live\n"));
+    EXPECT_LT(clock_.Now() - began, std::chrono::seconds(1));
+  }
 }
 
 TEST_F(HttpServerTest, HostileBodies_AreRefused) {

@@ -63,9 +63,14 @@ absl::StatusOr<OpenSslPointer<STACK_OF(X509)>> ParseCertificates(std::string_vie
     }
     (void)owned.release();  // the stack has it
   }
+  // The reading ends with an error, also at the end.
+  const int reason = ERR_GET_REASON(ERR_peek_last_error());
   const std::string why = TakeOpenSslError();
-  if (sk_X509_num(all.get()) > 0) return all;
-  return absl::InvalidArgumentError(absl::StrCat("no certificate in PEM: ", why));
+  const int count = sk_X509_num(all.get());
+  if (count > 0 && reason == PEM_R_NO_START_LINE) return all;
+  return absl::InvalidArgumentError(
+      count == 0 ? absl::StrCat("no certificate in PEM: ", why)
+                 : absl::StrCat("certificate ", count + 1, " in it is damaged: ", why));
 }
 
 absl::StatusOr<OpenSslPointer<EVP_PKEY>> ParsePrivateKey(std::string_view pem) {

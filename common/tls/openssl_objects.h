@@ -18,6 +18,7 @@ namespace weft {
 struct OpenSslDeleter {
   void operator()(BIO* object) const { BIO_free_all(object); }
   void operator()(BIGNUM* object) const { BN_free(object); }
+  void operator()(EVP_MD_CTX* object) const { EVP_MD_CTX_free(object); }
   void operator()(EVP_PKEY* object) const { EVP_PKEY_free(object); }
   void operator()(X509* object) const { X509_free(object); }
   void operator()(X509_EXTENSION* object) const { X509_EXTENSION_free(object); }
@@ -41,7 +42,8 @@ std::string TextOf(BIO* memory);
 // The first certificate of a PEM text. Errors: INVALID_ARGUMENT.
 absl::StatusOr<OpenSslPointer<X509>> ParseCertificate(std::string_view pem);
 
-// All of them, at most kMaxChainCertificates. Errors: INVALID_ARGUMENT, also for none.
+// All of them, at most kMaxChainCertificates. Errors: INVALID_ARGUMENT, also for none, and for one
+// that is cut off or damaged.
 inline constexpr int kMaxChainCertificates = 32;
 absl::StatusOr<OpenSslPointer<STACK_OF(X509)>> ParseCertificates(std::string_view pem);
 

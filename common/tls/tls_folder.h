@@ -29,6 +29,17 @@ struct TlsFolder {
 // Reads and checks it as CheckTlsFolder does. Errors name the file.
 absl::StatusOr<TlsFolder> LoadTlsFolder(const std::string& path, TlsRole role, int64_t now);
 
+// Reads the files again. True: `folder` is what they are now. Errors: as above; `folder` stays, and
+// so it does between the moments at which somebody replaces one file and the next.
+absl::StatusOr<bool> RefreshTlsFolder(TlsFolder& folder, int64_t now);
+
+// What a checked folder says, in PEM and nothing else.
+struct TlsTexts {
+  std::string authorities;
+  std::string identity;  // the certificate, those behind it, and the key
+};
+absl::StatusOr<TlsTexts> CheckedTexts(const TlsFolder& folder);
+
 // The key belongs to the certificate, the certificate comes from one of the authorities, is of that
 // role and valid at `now` (seconds of Unix time). Errors: FAILED_PRECONDITION naming the file and
 // what to do.

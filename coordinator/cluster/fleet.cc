@@ -120,7 +120,7 @@ Fleet::~Fleet() = default;
 absl::Status Fleet::OpenSecurity(const FleetOptions& options) {
   insecure_ = options.insecure;
   if (!options.tls.empty()) {
-    ASSIGN_OR_RETURN(tls_, GrpcTls::Open(options.tls, TlsRole::kCoordinator));
+    ASSIGN_OR_RETURN(tls_, GrpcTls::Open(options.tls, TlsRole::kCoordinator, &logger_));
   } else if (options.insecure) {
     logger_.Warning(
         "--insecure: what goes to workers on other machines is not encrypted, and they may be "

@@ -7,10 +7,12 @@
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
+#include <chrono>
 #include <utility>
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "common/base/thread.h"
 #include "common/base/unix_time.h"
 #include "rpc_backend/protocol/grpc_tls/call_policy.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_process.h"
@@ -19,6 +21,7 @@ namespace weft {
 namespace {
 
 constexpr unsigned int kRefreshSeconds = 1;
+constexpr std::chrono::seconds kLook{1};
 // The names of gRPC's properties of a connection.
 constexpr char kUriProperty[] = "peer_uri";
 constexpr char kNameProperty[] = "x509_common_name";
@@ -33,10 +36,12 @@ std::vector<std::string> TextsOf(const std::vector<grpc::string_ref>& texts) {
   return made;
 }
 
-// Beside OpenSSL's check of the chain.
+// Beside OpenSSL's check of the chain. It keeps the files, as CallGuard does: gRPC's credentials
+// own both, and let them go after what reads those files.
 class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
-  explicit PeerVerifier(TlsRole role) : role_(role) {}
+  PeerVerifier(TlsRole role, std::shared_ptr<const KeyFiles> files)
+      : role_(role), files_(std::move(files)) {}
   ~PeerVerifier() override = default;
   bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)>, grpc::Status* status) override {
@@ -51,12 +56,13 @@ class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifie
 
  private:
   const TlsRole role_;
+  const std::shared_ptr<const KeyFiles> files_;
 };
 
 class CallGuard final : public grpc::AuthMetadataProcessor {
  public:
-  explicit CallGuard(std::function<void(const std::string&)> refused)
-      : refused_(std::move(refused)) {}
+  CallGuard(std::shared_ptr<const KeyFiles> files, std::function<void(const std::string&)> refused)
+      : files_(std::move(files)), refused_(std::move(refused)) {}
 
   bool IsBlocking() const override { return false; }
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
@@ -74,24 +80,54 @@ class CallGuard final : public grpc::AuthMetadataProcessor {
   }
 
  private:
+  const std::shared_ptr<const KeyFiles> files_;
   const std::function<void(const std::string&)> refused_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GrpcTls>> GrpcTls::Open(const std::string& folder, TlsRole role) {
+absl::StatusOr<std::unique_ptr<GrpcTls>> GrpcTls::Open(const std::string& folder, TlsRole role,
+                                                       Logger* logger) {
   RETURN_IF_ERROR(CheckGrpcProcess());
   ASSIGN_OR_RETURN(TlsFolder loaded, LoadTlsFolder(folder, role, UnixSeconds()));
-  return std::unique_ptr<GrpcTls>(new GrpcTls(std::move(loaded)));
+  ASSIGN_OR_RETURN(std::shared_ptr<KeyFiles> files, KeyFiles::Create(loaded));
+  std::unique_ptr<GrpcTls> tls(new GrpcTls(std::move(loaded), std::move(files), logger));
+  GrpcTls* const self = tls.get();
+  ASSIGN_OR_RETURN(tls->thread_, StartThread([self] { self->Follow(); }));
+  return tls;
 }
 
-GrpcTls::GrpcTls(TlsFolder folder)
+GrpcTls::GrpcTls(TlsFolder folder, std::shared_ptr<KeyFiles> files, Logger* logger)
     : folder_(std::move(folder)),
+      files_(std::move(files)),
       provider_(std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-          folder_.File(kKeyFile), folder_.File(kCertificateFile), folder_.File(kAuthorityFile),
-          kRefreshSeconds)) {}
+          files_->identity_path(), files_->identity_path(), files_->authorities_path(),
+          kRefreshSeconds)),
+      current_(folder_) {
+  if (logger != nullptr) watch_ = std::make_unique<CertificateWatch>(folder_, clock_, *logger);
+}
 
-GrpcTls::~GrpcTls() = default;
+GrpcTls::~GrpcTls() {
+  {
+    MutexLock lock(mutex_);
+    stop_ = true;
+  }
+  changed_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+void GrpcTls::Follow() {
+  MutexLock lock(mutex_);
+  while (!stop_) {
+    if (changed_.WaitUntil(mutex_, clock_.Now() + kLook)) continue;
+    // What is unusable now may be half written, or a pair of which one half is still to come; the
+    // watch says so if it stays.
+    TlsFolder read = current_;
+    const absl::StatusOr<bool> news = RefreshTlsFolder(read, UnixSeconds());
+    if (news.ok() && *news && files_->Replace(read).ok()) current_ = std::move(read);
+    if (watch_ != nullptr) watch_->Look();
+  }
+}
 
 std::shared_ptr<grpc::ChannelCredentials> GrpcTls::ForPeers(TlsRole role) const {
   grpc::experimental::TlsChannelCredentialsOptions options;
@@ -100,7 +136,7 @@ std::shared_ptr<grpc::ChannelCredentials> GrpcTls::ForPeers(TlsRole role) const 
   options.watch_identity_key_cert_pairs();
 #ifndef __clang_analyzer__  // which does not see that gRPC's object keeps what its header makes
   options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(role));
+      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(role, files_));
 #endif
   options.set_check_call_host(false);  // the verifier did, for the connection
   return grpc::experimental::TlsCredentials(options);
@@ -114,7 +150,7 @@ std::shared_ptr<grpc::ServerCredentials> GrpcTls::ForServer(
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   std::shared_ptr<grpc::ServerCredentials> credentials =
       grpc::experimental::TlsServerCredentials(options);
-  credentials->SetAuthMetadataProcessor(std::make_shared<CallGuard>(std::move(refused)));
+  credentials->SetAuthMetadataProcessor(std::make_shared<CallGuard>(files_, std::move(refused)));
   return credentials;
 }
 

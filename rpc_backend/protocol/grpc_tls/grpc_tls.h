@@ -1,13 +1,19 @@
-// TLS 1.3 with certificates on both sides, for gRPC. Files of the folder are read again when they
-// change: connections made from then on use the new ones.
+// TLS 1.3 with certificates on both sides, for gRPC. Files of the folder are read again every
+// second: connections made from then on use the new ones, once those are usable together.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/mutex.h"
+#include "common/tls/certificate_watch.h"
 #include "common/tls/tls_folder.h"
+#include "rpc_backend/protocol/grpc_tls/key_files.h"
 
 namespace grpc {
 class ChannelCredentials;
@@ -22,8 +28,10 @@ namespace weft {
 // Any thread may call.
 class GrpcTls {
  public:
-  // Errors: those of LoadTlsFolder.
-  static absl::StatusOr<std::unique_ptr<GrpcTls>> Open(const std::string& folder, TlsRole role);
+  // `logger`, which outlives it, hears what a CertificateWatch has to say; none where the caller
+  // has one. Errors: those of LoadTlsFolder and KeyFiles; RESOURCE_EXHAUSTED.
+  static absl::StatusOr<std::unique_ptr<GrpcTls>> Open(const std::string& folder, TlsRole role,
+                                                       Logger* logger = nullptr);
   ~GrpcTls();
 
   // As it was read at the start.
@@ -43,10 +51,21 @@ class GrpcTls {
       std::function<void(const std::string& why)> refused) const;
 
  private:
-  explicit GrpcTls(TlsFolder folder);
+  GrpcTls(TlsFolder folder, std::shared_ptr<KeyFiles> files, Logger* logger);
+  void Follow();
 
   const TlsFolder folder_;
+  const std::shared_ptr<KeyFiles> files_;
   std::shared_ptr<grpc::experimental::CertificateProviderInterface> provider_;
+  const SystemClock clock_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  // Of the thread:
+  TlsFolder current_;
+  std::unique_ptr<CertificateWatch> watch_;
+
+  std::thread thread_;
 };
 
 }  // namespace weft

@@ -45,14 +45,24 @@ bool KeyFits(EVP_PKEY* key, X509* certificate) {
          EVP_DigestVerify(checking.get(), bytes, size, kText.data(), kText.size()) == 1;
 }
 
+// What helps if the key came from a run of 'weft certs' that was killed before the certificate took
+// its place.
+std::string HalfRenewal(const TlsFolder& folder) {
+  const std::string left = folder.File(kCertificateFile) + kNewSuffix;
+  if (!ReadSmallFile(left, kMaxFileBytes).ok()) return "";
+  return absl::StrCat("; a renewal was cut short: run 'weft certs' for it again, or mv ", left, " ",
+                      folder.File(kCertificateFile));
+}
+
 absl::Status CheckKey(const TlsFolder& folder) {
   auto key = ParsePrivateKey(folder.key);
   RETURN_IF_ERROR(WithFile(folder.File(kKeyFile), key.status()));
   ASSIGN_OR_RETURN(const OpenSslPointer<X509> certificate, ParseCertificate(folder.certificate));
   if (!KeyFits(key->get(), certificate.get())) {
     (void)TakeOpenSslError();
-    return absl::FailedPreconditionError(absl::StrCat(
-        folder.File(kKeyFile), ": does not belong to the certificate in ", kCertificateFile));
+    return absl::FailedPreconditionError(absl::StrCat(folder.File(kKeyFile),
+                                                      ": does not belong to the certificate in ",
+                                                      kCertificateFile, HalfRenewal(folder)));
   }
   // What the library that will use both says: keys may be too short for it.
   const OpenSslPointer<SSL_CTX> context(SSL_CTX_new(TLS_method()));

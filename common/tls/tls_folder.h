@@ -15,6 +15,8 @@ namespace weft {
 inline constexpr char kAuthorityFile[] = "ca.crt";
 inline constexpr char kCertificateFile[] = "tls.crt";
 inline constexpr char kKeyFile[] = "tls.key";
+// Behind the names of files that are about to take their places (weft certs).
+inline constexpr char kNewSuffix[] = ".new";
 
 struct TlsFolder {
   std::string path;

@@ -8,8 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "absl/cleanup/cleanup.h"
@@ -17,8 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/escaped_text.h"
+#include "common/base/small_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/system_random.h"
+#include "common/tls/openssl_objects.h"
 #include "common/tls/tls_folder.h"
 #include "coordinator/cli/certs/certificate_maker.h"
 
@@ -34,6 +34,18 @@ constexpr size_t kTokenBytes = 32;
 constexpr mode_t kPrivateFile = 0600;
 constexpr mode_t kPublicFile = 0644;
 constexpr mode_t kPrivateFolder = 0700;
+constexpr size_t kMaxFileBytes = size_t{1} << 20;
+
+struct AuthorityPaths {
+  explicit AuthorityPaths(const std::string& where)
+      : folder(where),
+        certificate(absl::StrCat(where, "/", kAuthorityFile)),
+        key(absl::StrCat(where, "/", kAuthorityKeyFile)) {}
+
+  std::string folder;
+  std::string certificate;
+  std::string key;
+};
 
 absl::Status MakeFolder(const std::string& path) {
   std::error_code error;
@@ -42,13 +54,22 @@ absl::Status MakeFolder(const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot make the folder ", path));
 }
 
-// There whole or as before; nobody else can read it for a moment.
-absl::Status WriteFile(const std::string& path, std::string_view text, mode_t mode) {
-  const std::string temporary = absl::StrCat(path, ".new");
+struct NewFile {
+  std::string path;
+  std::string_view text;
+  mode_t mode;
+};
+
+std::string Staged(const std::string& path) { return absl::StrCat(path, kNewSuffix); }
+
+// Nobody else can read it for a moment.
+absl::Status Stage(const NewFile& file) {
+  const std::string temporary = Staged(file.path);
+  const std::string_view text = file.text;
   (void)unlink(temporary.c_str());  // of a run that was killed
-  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  const int descriptor =
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file.mode);
   if (descriptor < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", temporary));
-  absl::Cleanup remover = [&temporary] { (void)unlink(temporary.c_str()); };
   size_t done = 0;
   ssize_t count = 0;
   while (done < text.size() && count >= 0) {
@@ -59,20 +80,34 @@ absl::Status WriteFile(const std::string& path, std::string_view text, mode_t mo
   const int error = errno;
   close(descriptor);
   if (!written) return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", temporary));
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
-  }
-  std::move(remover).Cancel();
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (stream.bad() || text.empty()) {
-    return absl::NotFoundError(absl::StrCat("cannot read ", path));
+// All of them beside their places first, so that a full disk changes nothing; then each takes its
+// place whole, in that order.
+absl::Status WriteFiles(const std::vector<NewFile>& files) {
+  bool changed = false;
+  const absl::Cleanup remover = [&files, &changed] {
+    if (changed) return;  // the others may be wanted
+    for (const NewFile& file : files) (void)unlink(Staged(file.path).c_str());
+  };
+  for (const NewFile& file : files) RETURN_IF_ERROR(Stage(file));
+  for (const NewFile& file : files) {
+    if (rename(Staged(file.path).c_str(), file.path.c_str()) != 0) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", file.path));
+    }
+    changed = true;
   }
-  return text;
+  return absl::OkStatus();
+}
+
+bool IsThere(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+}
+
+absl::Status WithPath(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
 absl::Status CheckDays(int32_t days) {
@@ -80,18 +115,45 @@ absl::Status CheckDays(int32_t days) {
   return absl::InvalidArgumentError(absl::StrCat("--days: ", days, ", want 1 to ", kMaxDays));
 }
 
+// An authority: errors name the file.
+absl::StatusOr<KeyAndCertificate> ReadPair(const std::string& key, const std::string& certificate) {
+  KeyAndCertificate read;
+  ASSIGN_OR_RETURN(read.certificate, ReadSmallFile(certificate, kMaxFileBytes));
+  ASSIGN_OR_RETURN(read.key, ReadSmallFile(key, kMaxFileBytes));
+  const auto parsed_certificate = ParseCertificate(read.certificate);
+  if (!parsed_certificate.ok()) return WithPath(certificate, parsed_certificate.status());
+  const auto parsed_key = ParsePrivateKey(read.key);
+  if (!parsed_key.ok()) return WithPath(key, parsed_key.status());
+  if (X509_check_private_key(parsed_certificate->get(), parsed_key->get()) == 1) return read;
+  (void)TakeOpenSslError();
+  return absl::FailedPreconditionError(
+      absl::StrCat(key, ": does not belong to the certificate in ", certificate));
+}
+
+// The certificate takes its place last, and with it the authority is one. A run that was killed
+// right before leaves its own beside the place. Whether it is there now.
+bool FinishAuthority(const AuthorityPaths& paths) {
+  if (IsThere(paths.certificate)) return true;
+  if (!ReadPair(paths.key, Staged(paths.certificate)).ok()) return false;
+  return rename(Staged(paths.certificate).c_str(), paths.certificate.c_str()) == 0;
+}
+
+// What helps where one of the two files is lost.
+absl::Status HalfAuthority(const AuthorityPaths& paths) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(paths.key, " is there without ", paths.certificate,
+                   ": put that back (folders that were made with it have a copy); or, if nothing "
+                   "was, delete ",
+                   paths.key, " and run 'weft certs init ", paths.folder, "'"));
+}
+
 // The authority's, if it is there.
 absl::StatusOr<KeyAndCertificate> ReadAuthority(const std::string& folder) {
-  const std::string certificate = absl::StrCat(folder, "/", kAuthorityFile);
-  KeyAndCertificate authority;
-  absl::StatusOr<std::string> read = ReadFile(certificate);
-  if (!read.ok()) {
-    return absl::NotFoundError(absl::StrCat(read.status().message(), "; 'weft certs init ", folder,
-                                            "' makes an authority"));
-  }
-  authority.certificate = *std::move(read);
-  ASSIGN_OR_RETURN(authority.key, ReadFile(absl::StrCat(folder, "/", kAuthorityKeyFile)));
-  return authority;
+  const AuthorityPaths paths(folder);
+  if (FinishAuthority(paths)) return ReadPair(paths.key, paths.certificate);
+  if (IsThere(paths.key)) return HalfAuthority(paths);
+  return absl::NotFoundError(absl::StrCat(paths.certificate, " is not there; 'weft certs init ",
+                                          folder, "' makes an authority"));
 }
 
 absl::StatusOr<IssuedCertificate> Issue(const CertsOptions& options, TlsRole role,
@@ -112,16 +174,19 @@ absl::StatusOr<IssuedCertificate> Issue(const CertsOptions& options, TlsRole rol
   request.not_before = std::max(now - kBackdatedSeconds, issuer.not_before);
   request.not_after = std::min(now + options.days * kDaySeconds, issuer.not_after);
   ASSIGN_OR_RETURN(const KeyAndCertificate made, MakeCertificate(request, authority));
+  // The key's private half may be damaged.
+  if (const absl::Status checked = CheckIssuer(made.certificate, authority.certificate);
+      !checked.ok()) {
+    return WithPath(AuthorityPaths(options.folder).key, checked);
+  }
   IssuedCertificate issued;
   issued.folder = absl::StrCat(options.folder, "/", name);
   ASSIGN_OR_RETURN(issued.facts, ReadCertificateFacts(made.certificate));
   RETURN_IF_ERROR(MakeFolder(issued.folder));
-  const auto write = [&](const char* file, std::string_view text, mode_t mode) {
-    return WriteFile(absl::StrCat(issued.folder, "/", file), text, mode);
-  };
-  RETURN_IF_ERROR(write(kKeyFile, made.key, kPrivateFile));
-  RETURN_IF_ERROR(write(kCertificateFile, made.certificate, kPublicFile));
-  RETURN_IF_ERROR(write(kAuthorityFile, authority.certificate, kPublicFile));
+  const std::string place = absl::StrCat(issued.folder, "/");
+  RETURN_IF_ERROR(WriteFiles({{place + kAuthorityFile, authority.certificate, kPublicFile},
+                              {place + kKeyFile, made.key, kPrivateFile},
+                              {place + kCertificateFile, made.certificate, kPublicFile}}));
   return issued;
 }
 
@@ -131,7 +196,8 @@ absl::Status WriteJoinToken(const std::string& path) {
   std::array<uint8_t, kTokenBytes> bytes = {};
   RETURN_IF_ERROR(FillWithSystemRandom(absl::MakeSpan(bytes)));
   const absl::string_view raw(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return WriteFile(path, absl::StrCat(absl::BytesToHexString(raw), "\n"), kPrivateFile);
+  const std::string text = absl::StrCat(absl::BytesToHexString(raw), "\n");
+  return WriteFiles({{path, text, kPrivateFile}});
 }
 
 absl::Status CheckWorkerName(std::string_view name) {
@@ -147,24 +213,27 @@ absl::Status CheckWorkerName(std::string_view name) {
 absl::StatusOr<IssuedCertificate> InitializeCerts(const CertsOptions& options, int64_t now) {
   RETURN_IF_ERROR(CheckDays(options.days));
   for (const std::string& host : options.hosts) RETURN_IF_ERROR(CheckHostName(host));
-  const std::string certificate = absl::StrCat(options.folder, "/", kAuthorityFile);
-  const std::string key = absl::StrCat(options.folder, "/", kAuthorityKeyFile);
-  for (const std::string& path : {certificate, key}) {
-    std::error_code error;
-    if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          path, " is there: an authority is not replaced. 'weft certs coordinator ", options.folder,
-          "' renews the coordinator's certificate; else take another folder"));
-    }
+  const AuthorityPaths paths(options.folder);
+  if (IsThere(paths.certificate) && !IsThere(paths.key)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(paths.certificate, " is there without ", paths.key,
+                     ": certificates are made where that key is; else take another folder"));
   }
+  if (IsThere(paths.certificate)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        paths.certificate, " is there: an authority is not replaced. 'weft certs coordinator ",
+        options.folder, "' renews the coordinator's certificate; else take another folder"));
+  }
+  if (FinishAuthority(paths)) return IssueCoordinator(options, now);
+  if (IsThere(paths.key)) return HalfAuthority(paths);
   CertificateRequest request;
   request.name = "weft private authority";
   request.not_before = now - kBackdatedSeconds;
   request.not_after = now + std::max(kAuthorityDays, options.days) * kDaySeconds;
   ASSIGN_OR_RETURN(const KeyAndCertificate made, MakeAuthority(request));
   RETURN_IF_ERROR(MakeFolder(options.folder));
-  RETURN_IF_ERROR(WriteFile(key, made.key, kPrivateFile));
-  RETURN_IF_ERROR(WriteFile(certificate, made.certificate, kPublicFile));
+  RETURN_IF_ERROR(WriteFiles(
+      {{paths.key, made.key, kPrivateFile}, {paths.certificate, made.certificate, kPublicFile}}));
   return IssueCoordinator(options, now);
 }
 

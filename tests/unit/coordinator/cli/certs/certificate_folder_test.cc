@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+
+#include <csignal>
 
 #include <filesystem>
 
@@ -15,6 +18,8 @@
 namespace weft {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -69,11 +74,110 @@ TEST(CertificateFolderTest, Authority_IsNeverReplaced) {
   for (const char* missing : {"", "/ca.crt", "/ca.key"}) {
     const std::string kept = *missing == '\0' ? "" : FileText(path + missing);
     if (*missing != '\0') std::filesystem::remove(path + missing);
+    const std::string says = *missing == '\0' ? "certs coordinator" : "is there without";
     EXPECT_THAT(InitializeCerts({.folder = path}, kTestNow).status(),
-                StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("certs coordinator")));
+                AnyOf(StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr(says)),
+                      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(says))));
     if (*missing != '\0') folder.Write(std::string("certs") + missing, kept);
   }
   EXPECT_EQ(FileText(path + "/ca.crt"), before);
+}
+
+TEST(CertificateFolderTest, InitThatWasKilled_IsFinishedByTheNextRun) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("certs");
+  ASSERT_OK(InitializeCerts({.folder = path}, kTestNow).status());
+  const std::string certificate = FileText(path + "/ca.crt");
+  for (const bool init : {true, false}) {
+    // Between the two files' taking their places.
+    std::filesystem::rename(path + "/ca.crt", path + "/ca.crt.new");
+    std::filesystem::remove_all(path + "/coordinator");
+    const auto run = init ? InitializeCerts : IssueCoordinator;
+    ASSERT_OK(run({.folder = path}, kTestNow).status());
+    EXPECT_EQ(FileText(path + "/ca.crt"), certificate);
+    EXPECT_OK(LoadTlsFolder(path + "/coordinator", TlsRole::kCoordinator, kTestNow).status());
+  }
+}
+
+TEST(CertificateFolderTest, KeyWithoutCertificate_AllRunsSayTheSame) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("certs");
+  ASSERT_OK(InitializeCerts({.folder = path}, kTestNow).status());
+  ASSERT_OK(InitializeCerts({.folder = folder.File("other")}, kTestNow).status());
+  std::filesystem::remove(path + "/ca.crt");
+  // Another's is not taken for it.
+  std::filesystem::copy(folder.File("other/ca.crt"), path + "/ca.crt.new");
+  for (const auto& run : {InitializeCerts, IssueCoordinator}) {
+    EXPECT_THAT(run({.folder = path}, kTestNow).status(),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         HasSubstr("delete " + path + "/ca.key and run 'weft certs init")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path + "/ca.crt"));
+  std::filesystem::remove(path + "/ca.key");
+  EXPECT_OK(InitializeCerts({.folder = path}, kTestNow).status());
+}
+
+// The key is shorter than the certificate, so there is room for it alone.
+TEST(CertificateFolderTest, FullDisk_ChangesNothing) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("certs");
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit little = {.rlim_cur = 350, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+  const absl::Status status = InitializeCerts({.folder = path}, kTestNow).status();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("ca.crt.new"));
+  EXPECT_TRUE(std::filesystem::is_empty(path));
+  EXPECT_OK(InitializeCerts({.folder = path}, kTestNow).status());
+}
+
+TEST(CertificateFolderTest, RenewalThatWasKilled_IsSaidAndMended) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("certs");
+  ASSERT_OK(InitializeCerts({.folder = path}, kTestNow).status());
+  const std::string own = path + "/coordinator";
+  const std::string old = FileText(own + "/tls.crt");
+  ASSERT_OK(IssueCoordinator({.folder = path}, kTestNow).status());
+  // Between the two files' taking their places.
+  std::filesystem::rename(own + "/tls.crt", own + "/tls.crt.new");
+  folder.Write("certs/coordinator/tls.crt", old);
+  EXPECT_THAT(LoadTlsFolder(own, TlsRole::kCoordinator, kTestNow).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("cut short"), HasSubstr("mv " + own + "/tls.crt.new"))));
+  ASSERT_OK(IssueCoordinator({.folder = path}, kTestNow).status());
+  EXPECT_OK(LoadTlsFolder(own, TlsRole::kCoordinator, kTestNow).status());
+  EXPECT_FALSE(std::filesystem::exists(own + "/tls.crt.new"));
+}
+
+TEST(CertificateFolderTest, AuthoritysFilesThatAreNone_AreNamed) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("certs");
+  ASSERT_OK(InitializeCerts({.folder = path}, kTestNow).status());
+  const auto issue = [&] {
+    return IssueWorker({.folder = path, .name = "gpu1"}, kTestNow).status();
+  };
+  for (const char* name : {"ca.key", "ca.crt"}) {
+    const std::string file = path + "/" + name;
+    const std::string good = FileText(file);
+    for (const std::string& text :
+         {std::string(), std::string("no PEM"), std::string(2 << 20, 'x')}) {
+      folder.Write(std::string("certs/") + name, text);
+      EXPECT_THAT(issue(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(file)));
+    }
+    std::filesystem::remove(file);
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    EXPECT_THAT(issue(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(file)));
+    std::filesystem::remove(file);
+    std::filesystem::create_symlink("/dev/zero", file);
+    EXPECT_THAT(issue(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(file)));
+    std::filesystem::remove(file);
+    folder.Write(std::string("certs/") + name, good);
+    EXPECT_OK(issue());
+  }
 }
 
 TEST(CertificateFolderTest, Renewal_KeepsTheAuthorityAndChangesTheKey) {

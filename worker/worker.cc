@@ -118,7 +118,12 @@ absl::Status Worker::OpenSecurity(const WorkerOptions& options, const ListenAddr
     }
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(tls_, GrpcTls::Open(options.tls, TlsRole::kWorker));
+  absl::StatusOr<std::unique_ptr<GrpcTls>> tls = GrpcTls::Open(options.tls, TlsRole::kWorker);
+  if (absl::IsFailedPrecondition(tls.status())) {  // files that do not fit are bad input
+    return absl::InvalidArgumentError(tls.status().message());
+  }
+  RETURN_IF_ERROR(tls.status());
+  tls_ = *std::move(tls);
   tls_watch_ = std::make_unique<CertificateWatch>(tls_->folder(), clock_, logger_);
   const CertificateFacts& facts = tls_->folder().facts;
   const bool all = options.transport == "grpc" || options.transport == "tls";
@@ -272,7 +277,8 @@ absl::Status Worker::OpenProbes(const WorkerOptions& options) {
   ASSIGN_OR_RETURN(const ListenAddress address,
                    ParseListenAddress("--metrics-host", options.metrics_host));
   const bool open = address.loopback || options.insecure;
-  ASSIGN_OR_RETURN(metrics_access_, MetricsAccess::Create(options.metrics_token_file, open));
+  ASSIGN_OR_RETURN(metrics_access_,
+                   MetricsAccess::Create(options.metrics_token_file, open, &logger_));
   if (!open && options.metrics_token_file.empty()) {
     logger_.Warning(
         "/metrics is closed: beyond this machine it wants --metrics-token-file FILE; /livez and "
@@ -373,7 +379,15 @@ int RunWorker(const WorkerOptions& options, const DeviceFactory& factory, Logger
   if (status.ok()) status = RunUntilEnd(**worker, options, logger);
   if (status.ok()) return 0;
   logger.Error(StdView(status.message()));
-  return absl::IsInvalidArgument(worker.status()) ? 2 : 1;
+  switch (worker.status().code()) {
+    case absl::StatusCode::kInvalidArgument:
+    // Of files that were named.
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kPermissionDenied:
+      return 2;
+    default:
+      return 1;
+  }
 }
 
 }  // namespace weft

@@ -1,17 +1,20 @@
 #include "common/base/token_file.h"
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
+#include "common/base/small_file.h"
 #include "common/base/status_macros.h"
 
 namespace weft {
 namespace {
 
 constexpr size_t kLongestToken = 1024;
+// Lines below the first do not count.
+constexpr size_t kMostBytes = size_t{64} << 10;
 
 bool SameFile(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
@@ -21,8 +24,9 @@ bool SameFile(const struct stat& a, const struct stat& b) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TokenFile>> TokenFile::Open(const std::string& path,
-                                                           size_t least_characters) {
-  std::unique_ptr<TokenFile> file(new TokenFile(path, least_characters));
+                                                           size_t least_characters,
+                                                           Logger* logger) {
+  std::unique_ptr<TokenFile> file(new TokenFile(path, least_characters, logger));
   MutexLock lock(file->mutex_);
   RETURN_IF_ERROR(file->Read());
   return file;
@@ -35,14 +39,9 @@ bool TokenFile::Changed() {
 
 absl::Status TokenFile::Read() {
   struct stat found = {};
-  std::ifstream file(path_);
   // Before the bytes: what is written meanwhile is read again.
-  if (!file || stat(path_.c_str(), &found) != 0) {
-    return absl::NotFoundError(absl::StrCat(path_, ": cannot be read"));
-  }
-  std::string line(kLongestToken + 3, '\0');
-  file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<size_t>(file.gcount()));
+  (void)stat(path_.c_str(), &found);
+  ASSIGN_OR_RETURN(std::string line, ReadSmallFile(path_, kMostBytes));
   line.resize(std::min(line.size(), line.find('\n')));
   const std::string token(absl::StripAsciiWhitespace(line));
   const bool graphic = std::all_of(token.begin(), token.end(), [](char c) {
@@ -55,12 +54,19 @@ absl::Status TokenFile::Read() {
   }
   seen_ = found;
   token_ = token;
+  complaint_.clear();
   return absl::OkStatus();
 }
 
 std::string TokenFile::Token() {
   MutexLock lock(mutex_);
-  if (Changed()) Read().IgnoreError();
+  if (!Changed()) return token_;
+  const absl::Status status = Read();
+  if (status.ok() || status.message() == complaint_) return token_;
+  complaint_ = std::string(status.message());
+  if (logger_ != nullptr) {
+    logger_->Warning(StdView(absl::StrCat(complaint_, "; the token that was goes on")));
+  }
   return token_;
 }
 

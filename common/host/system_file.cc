@@ -1,10 +1,9 @@
 #include "common/host/system_file.h"
 
-#include <fstream>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "common/base/absl_view.h"
+#include "common/base/small_file.h"
 
 namespace weft {
 namespace {
@@ -15,11 +14,7 @@ constexpr size_t kMostFileBytes = 64 << 10;
 }  // namespace
 
 std::string ReadSystemFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMostFileBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text;
+  return ReadSmallFile(path, kMostFileBytes).value_or("");
 }
 
 int64_t NumberIn(std::string_view text) {

@@ -7,7 +7,7 @@
 
 namespace weft {
 
-// At most 64 KiB of it; empty where it cannot be read.
+// Empty where it cannot be read or is longer than 64 KiB.
 std::string ReadSystemFile(const std::string& path);
 
 // The number that a text is, but for spaces around it; -1: none.

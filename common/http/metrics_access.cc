@@ -9,10 +9,10 @@
 
 namespace weft {
 absl::StatusOr<std::unique_ptr<MetricsAccess>> MetricsAccess::Create(const std::string& token_file,
-                                                                     bool open) {
+                                                                     bool open, Logger* logger) {
   std::unique_ptr<TokenFile> token;
   if (!token_file.empty()) {
-    ASSIGN_OR_RETURN(token, TokenFile::Open(token_file));
+    ASSIGN_OR_RETURN(token, TokenFile::Open(token_file, 1, logger));
   }
   return absl::WrapUnique(new MetricsAccess(std::move(token), open));
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/log.h"
 #include "common/base/token_file.h"
 #include "common/http/http_message.h"
 
@@ -13,9 +14,10 @@ namespace weft {
 
 class MetricsAccess {
  public:
-  // `token_file` may be empty: then `open` says whether anybody may. Errors: those of TokenFile.
+  // `token_file` may be empty: then `open` says whether anybody may. `logger` as for TokenFile,
+  // whose errors these are.
   static absl::StatusOr<std::unique_ptr<MetricsAccess>> Create(const std::string& token_file,
-                                                               bool open);
+                                                               bool open, Logger* logger = nullptr);
 
   // Nothing where the request may be answered; else 401, or 403 with what to do.
   std::optional<HttpReply> Refuse(const HttpRequest& request);

@@ -1,8 +1,6 @@
 #include "coordinator/cli/chat_template_file.h"
 
-#include <memory>
-
-#include "common/base/mapped_file.h"
+#include "common/base/small_file.h"
 #include "common/base/status_macros.h"
 
 namespace weft {
@@ -24,9 +22,8 @@ absl::StatusOr<ChatTemplate> ReadChatTemplate(const std::string& path, const Ggu
     ASSIGN_OR_RETURN(options.tool_use_source,
                      model.metadata().StringOr("tokenizer.chat_template.tool_use", ""));
   } else {
-    ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> text, MappedFile::Open(path));
-    options.source.assign(reinterpret_cast<const char*>(text->bytes().data()),
-                          text->bytes().size());
+    ASSIGN_OR_RETURN(options.source,
+                     ReadSmallFile(path, static_cast<size_t>(options.limits.template_bytes)));
   }
   return ChatTemplate::Create(options);
 }

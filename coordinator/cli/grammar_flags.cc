@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
-#include "common/base/mapped_file.h"
+#include "common/base/small_file.h"
 #include "common/base/status_macros.h"
 #include "coordinator/grammar/gbnf_parser.h"
 #include "coordinator/grammar/json_schema.h"
@@ -17,13 +16,7 @@ namespace weft {
 namespace {
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> file, MappedFile::Open(path));
-  const absl::Span<const uint8_t> bytes = file->bytes();
-  if (bytes.size() > GrammarLimits{}.source_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", bytes.size(), " bytes, at most ", GrammarLimits{}.source_bytes));
-  }
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return ReadSmallFile(path, static_cast<size_t>(GrammarLimits{}.source_bytes));
 }
 
 absl::Status Named(const char* flag, const absl::Status& status) {

@@ -1,11 +1,13 @@
 #include "coordinator/http/api_keys.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/equal_secrets.h"
+#include "common/base/small_file.h"
+#include "common/base/status_macros.h"
 #include "common/http/bearer_token.h"
 
 namespace weft {
@@ -13,15 +15,17 @@ namespace {
 
 constexpr size_t kMostKeys = 10000;
 constexpr size_t kLongestKey = 1024;
+// All of them, and words about them.
+constexpr size_t kMostBytes = size_t{16} << 20;
 
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ReadApiKeys(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMostBytes));
   std::vector<std::string> keys;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
+  int number = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
     const std::string key(absl::StripAsciiWhitespace(line));
     if (key.empty() || key[0] == '#') continue;
     const bool graphic = std::all_of(key.begin(), key.end(), [](char c) {

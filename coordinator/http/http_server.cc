@@ -114,11 +114,12 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOp
   RETURN_IF_ERROR(CheckOptions(options));
   RETURN_IF_ERROR(CheckReach(options));
   std::unique_ptr<HttpServer> server(new HttpServer(options, parts, clock, logger));
-  RETURN_IF_ERROR(server->Listen(options, clock));
+  RETURN_IF_ERROR(server->Listen(options, clock, logger));
   return server;
 }
 
-absl::Status HttpServer::Listen(const HttpServerOptions& options, const Clock& clock) {
+absl::Status HttpServer::Listen(const HttpServerOptions& options, const Clock& clock,
+                                Logger& logger) {
   ListenerOptions listen;
   listen.host = options.host;
   listen.port = options.port;
@@ -151,7 +152,8 @@ absl::Status HttpServer::Listen(const HttpServerOptions& options, const Clock& c
   listen.most_body_bytes = 0;
   // It starts no work, and probes have no keys.
   const bool open = options.api_keys.empty() || IsLoopback(listen.host);
-  ASSIGN_OR_RETURN(metrics_access_, MetricsAccess::Create(options.metrics_token_file, open));
+  ASSIGN_OR_RETURN(metrics_access_,
+                   MetricsAccess::Create(options.metrics_token_file, open, &logger));
   handlers.refuse = [this](const HttpRequest& head, int64_t) { return Probe(head); };
   handlers.connections = [](int) {};
   ASSIGN_OR_RETURN(health_listener_, HttpListener::Start(listen, std::move(handlers), clock));

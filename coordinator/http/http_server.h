@@ -76,7 +76,7 @@ class HttpServer {
  private:
   HttpServer(const HttpServerOptions& options, const Parts& parts, const Clock& clock,
              Logger& logger);
-  absl::Status Listen(const HttpServerOptions& options, const Clock& clock);
+  absl::Status Listen(const HttpServerOptions& options, const Clock& clock, Logger& logger);
   // A request on the port for health.
   std::optional<HttpReply> Probe(const HttpRequest& head);
 

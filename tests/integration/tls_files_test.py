@@ -96,6 +96,36 @@ class TlsFilesTest(Certificates):
                 self.assertNotIn("cc:", worker.text())  # lines of gRPC
                 self.assertEqual(worker.stop(), 0)
 
+    def test_bad_files_at_the_start_are_bad_input(self):
+        """The worker's exit code is that of the coordinator; every file is named, and none is waited for."""
+        running = self.worker()
+        token = self.folder / "token"
+        token.write_text("a-token\n")
+        for how in ("missing", "loop", "pipe", "device", "huge", "empty"):
+            for name in ("tls.key", "token"):
+                live = self.folder / f"start-{how}-{name}"
+                shutil.copytree(self.coordinator if name == "tls.key" else self.certs / "one", live)
+                shutil.copy(token, live)
+                if how in ("missing", "loop"):
+                    (live / name).unlink()
+                    if how == "loop":
+                        (live / name).symlink_to(name)
+                else:
+                    replaced(live / name, how)
+                commands = [[BIN / "weft-worker", "--listen", "127.0.0.1:0", "--no-self-test", "--tls", live,
+                             "--metrics-port", "0", "--metrics-token-file", live / "token"]]
+                if name == "tls.key":
+                    commands.append([BIN / "weft", "workers", "--no-links", "--workers", running.address, "--tls", live])
+                else:
+                    for flag in ("--metrics-token-file", "--api-key-file"):
+                        commands.append([BIN / "weft", "serve", "-m", DEMO, "--port", "0", flag, live / "token"])
+                for command in commands:
+                    with self.subTest(how=how, name=name, command=command[1]):
+                        result = subprocess.run(list(map(str, command)), capture_output=True, encoding="utf-8",
+                                                timeout=30, check=False)
+                        self.assertEqual(result.returncode, 2, result.stderr)
+                        self.assertIn(str(live / name), result.stderr)
+
     def test_a_key_that_does_not_belong(self):
         worker = self.worker(folder=self.live)
         first = self.digest(worker)

@@ -2,6 +2,9 @@
 
 #include <httplib.h>
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -54,6 +57,33 @@ TEST_F(MetricsAccessTest, Token_WantedAndReadAgain) {
   std::filesystem::remove(Path());
   EXPECT_EQ(Status(*access, "Bearer second"), 200);
   EXPECT_EQ(Status(*access, "Bearer "), 401);
+}
+
+// Neither waited for nor read to an end that never comes; and said once, however many ask.
+TEST_F(MetricsAccessTest, PipesAndDevices_LeaveTheTokenThatWas) {
+  Logger logger("access", LogLevel::kInfo);
+  for (const bool pipe : {true, false}) {
+    const auto put = [&] {
+      std::filesystem::remove(Path());
+      if (pipe) {
+        ASSERT_EQ(mkfifo(Path().c_str(), 0600), 0);
+      } else {
+        std::filesystem::create_symlink("/dev/zero", Path());
+      }
+    };
+    Write("token");
+    ASSERT_OK_AND_ASSIGN(const auto access, MetricsAccess::Create(Path(), true, &logger));
+    put();
+    testing::internal::CaptureStderr();
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(Status(*access, "Bearer token"), 200);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_THAT(said, HasSubstr(Path() + ": is not a regular file"));
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+    EXPECT_THAT(MetricsAccess::Create(Path(), true),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(Path())));
+    Write("another");
+    EXPECT_EQ(Status(*access, "Bearer another"), 200);
+  }
 }
 
 TEST_F(MetricsAccessTest, NoToken_OpenOnlyWhereAskedFor) {

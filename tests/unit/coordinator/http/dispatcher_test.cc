@@ -1,6 +1,8 @@
 // Routes, keys, origins, health and metrics.
 #include "coordinator/http/dispatcher.h"
 
+#include <sys/stat.h>
+
 #include <fstream>
 #include <string>
 #include <utility>
@@ -242,6 +244,11 @@ TEST(ApiKeys, Files_HaveOneKeyALine) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::AllOf(HasSubstr("line 2"), Not(HasSubstr("secret")))));
   EXPECT_THAT(ReadApiKeys(folder.File("none")), StatusIs(absl::StatusCode::kNotFound));
+  // Neither of them has an end.
+  ASSERT_EQ(mkfifo(folder.File("pipe").c_str(), 0600), 0);
+  for (const std::string& path : {folder.File("pipe"), std::string("/dev/zero")}) {
+    EXPECT_THAT(ReadApiKeys(path), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(path)));
+  }
 }
 
 }  // namespace

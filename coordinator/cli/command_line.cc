@@ -2,18 +2,64 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <iostream>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/flag_value.h"
 #include "coordinator/cli/arguments.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit_code.h"
 
 namespace weft {
+namespace {
+
+// Texts, which may be empty.
+bool MayBeEmpty(const CLI::Option& option) {
+  return option.get_positional() || option.check_lname("prompt") || option.check_lname("system");
+}
+
+void CheckValues(CLI::App& app) {
+  for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
+    if (option->get_items_expected_max() == 0 || MayBeEmpty(*option)) continue;
+    const bool integer = option->get_type_name() == "INT";
+    option->check([integer](const std::string& value) { return FlagValueFault(value, integer); });
+  }
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    CheckValues(*command);
+  }
+}
+
+// --layout says how tensors are split, and would win.
+absl::Status CheckSplit(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    const CLI::Option* layout = command->get_option_no_throw("--layout");
+    const CLI::Option* mode = command->get_option_no_throw("--split-mode");
+    if (layout == nullptr || mode == nullptr || layout->empty() || mode->empty()) continue;
+    const std::string text = mode->as<std::string>();
+    if (text == "tensor") continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--split-mode ", text, " and --layout contradict each other"));
+  }
+  return absl::OkStatus();
+}
+
+// --help and --version; returns an exit code.
+int PrintAndExit(const CLI::App& app, const CLI::ParseError& error) {
+  app.exit(error);
+  return std::cout.flush() && std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+}  // namespace
 
 void AddModelFlags(CLI::App& command, ModelFlags& flags) {
   command.add_option("-m,--model", flags.model, "GGUF file (the first part of a split one)")
       ->required();
-  command.add_option("-c,--ctx-size", flags.context,
-                     "context size in tokens; 0: as the model was trained");
+  command
+      .add_option("-c,--ctx-size", flags.context,
+                  "context size in tokens; 0: as the model was trained")
+      ->check([](const std::string& value) {
+        return value.starts_with('-') ? "'" + value + "': want at least 0" : std::string();
+      });
   command.add_option("-u,--ub,--ubatch-size", flags.ubatch, "most tokens computed at once (-ub)")
       ->capture_default_str();
   command
@@ -62,14 +108,16 @@ int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger
   AddDoctorCommand(app, context);
   AddDigestCommand(app, context);
   AddCertsCommand(app, context);
+  CheckValues(app);
   try {
     app.parse(NormalizeArguments(argc, argv));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    if (error.get_exit_code() == 0) return PrintAndExit(app, error);
     logger.Error(error.what());
     return kExitUsage;
   }
-  const absl::Status status = context.action ? context.action() : absl::OkStatus();
+  absl::Status status = CheckSplit(app);
+  if (status.ok() && context.action) status = context.action();
   if (!status.ok()) logger.Error(std::string(status.message()));
   return ExitCode(status);
 }

@@ -193,6 +193,9 @@ absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t th
     }
     options.workers.push_back(*std::move(address));
   }
+  if (!flags.workers.empty() && options.workers.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--workers: '", flags.workers, "' names none"));
+  }
   if (flags.local_workers < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--local-workers: ", flags.local_workers, ", want at least 1"));

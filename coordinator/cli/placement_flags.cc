@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -57,6 +58,10 @@ absl::Status ParseLayout(const std::string& text, PlacementOptions& placement) {
     if (!known || !absl::SimpleAtoi(parts.second, &number) || number < 1) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--layout: '", text, "': want tp=N (devices of a group), pp=N (groups), or both"));
+    }
+    if (absl::StrContains(text.substr(0, piece.data() - text.data()), parts.first)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--layout: '", text, "' says ", parts.first, " twice"));
     }
     (parts.first == "tp" ? placement.tensor_ranks : placement.layer_groups) = number;
   }

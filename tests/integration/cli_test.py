@@ -68,6 +68,11 @@ class Usage(unittest.TestCase):
         self.check_error(2, "-t", "run", "-m", Q8, "-p", "x", "-t", "-3")
         self.check_error(2, "-n", "run", "-m", Q8, "-p", "x", "-n", "-5")
         self.check_error(2, "repeat-penalty", "run", "-m", Q8, "-p", "x", "--repeat-penalty", "0")
+        self.check_error(2, "-c", "run", "-m", Q8, "-p", "x", "-c", "-1")
+        self.check_error(2, "--seed", "run", "-m", Q8, "-p", "x", "--seed", "99999999999999999999")
+        self.check_error(2, "--layout", "run", "-m", Q8, "-p", "x", "-sm", "none", "--layout", "tp=2")
+        self.check_error(2, "--layout", "run", "-m", Q8, "-p", "x", "-sm", "layer", "--layout", "tp=2")
+        self.check_error(2, "twice", "run", "-m", Q8, "-p", "x", "--layout", "tp=2,tp=1")
         self.check_error(2, "token id", "eval", "-m", Q8, "--tokens", "1,two")
         self.check_error(2, "99999", "eval", "-m", Q8, "--tokens", "1,99999")
         self.check_error(2, "no token ids", "eval", "-m", Q8, "--tokens", ",")
@@ -78,6 +83,20 @@ class Usage(unittest.TestCase):
         self.check_error(2, "no/such/text", "perplexity", "-m", Q8, "-f", "no/such/text")
         self.check_error(2, "/dev/zero: not a regular file", "perplexity", "-m", Q8, "-f", "/dev/zero")
         self.check_error(2, "shape", "synth", "--shape", "9000b", "/tmp/never.gguf")
+
+    def test_an_empty_value_switches_nothing_off(self):
+        for flag in ("--workers", "--workers-dns", "--tls", "--layout"):
+            self.check_error(2, flag, "run", "-m", Q8, "-p", "x", "-n", "1", flag, "")
+        for flag in ("--api-key", "--api-key-file", "--metrics-token-file", "--host"):
+            self.check_error(2, flag, "serve", "-m", Q8, "--port", "0", flag, "")
+        for value in ("", ","):
+            self.check_error(2, "--workers", "doctor", "--workers", value)
+        self.assertEqual(weft("run", "-m", Q8, "-p", "", "-n", "1").returncode, 0)
+
+    def test_help_that_cannot_be_written_is_an_error(self):
+        for arguments in (["--help"], ["--version"], ["run", "--help"], ["serve", "--print-metrics"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                self.assertNotEqual(subprocess.run([WEFT, *arguments], stdout=full, check=False).returncode, 0, arguments)
 
     def test_not_enough_memory_says_what_to_do(self):
         result = weft("run", "-m", Q8, "-p", "x", "-c", str(1 << 26))

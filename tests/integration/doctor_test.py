@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """weft doctor on this machine and on workers of it: what it finds, what it says to change, its exit code."""
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import tempfile
+import time
 import unittest
 
 from workers import Worker, addresses
@@ -55,6 +58,19 @@ class Doctor(unittest.TestCase):
         self.assertEqual(worst(found, missing), "problem")
         self.assertNotEqual(worst(found, first.address), "problem")
         self.assertTrue(all(f["advice"] for f in found if f["level"] != "ok"), found)
+
+    def test_silent_ones_are_asked_at_the_same_time(self):
+        with contextlib.ExitStack() as stack:
+            silent = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(8)]
+            named = [f"127.0.0.1:{listener.getsockname()[1]}" for listener in silent]
+            began = time.monotonic()
+            doctor("--workers", named[0], "--no-links", "--worker-timeout", "1")
+            one = time.monotonic() - began
+            began = time.monotonic()
+            found = findings("--workers", ",".join(named), "--no-links", "--worker-timeout", "1")
+            all_of_them = time.monotonic() - began
+        self.assertEqual([f["subject"] for f in found if f["level"] == "problem"], named)
+        self.assertLess(all_of_them, 3 * one)
 
     def test_workers_behind_a_name(self):
         with Worker() as worker:

@@ -1,12 +1,15 @@
 #include "coordinator/cli/doctor/fleet_visit.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/thread.h"
 #include "common/base/unix_time.h"
 #include "common/tls/tls_folder.h"
 #include "common/tls/tls_probe.h"
@@ -17,6 +20,8 @@ namespace {
 
 // Pairs are looked at one by one up to here.
 constexpr size_t kMostPairwise = 16;
+// Workers that are asked at the same time.
+constexpr size_t kMostAtOnce = 16;
 
 constexpr char kUnreachable[] =
     "is weft-worker running there, on that --listen address and port? Does a firewall let it "
@@ -35,7 +40,10 @@ class Visit {
   Visit(const FleetOptions& options, Logger& logger) : options_(options), logger_(logger) {}
 
   std::vector<Finding> Run(bool measure) {
-    for (const std::string& address : options_.workers) VisitWorker(address);
+    std::vector<absl::StatusOr<std::unique_ptr<Fleet>>> fleets = OpenEach();
+    for (size_t i = 0; i < fleets.size(); ++i) {
+      VisitWorker(options_.workers[i], std::move(fleets[i]));
+    }
     if (measure && !reachable_.empty()) VisitLinks();
     return std::move(findings_);
   }
@@ -47,8 +55,26 @@ class Visit {
     return Fleet::Open(options, logger_);
   }
 
-  void VisitWorker(const std::string& address) {
-    absl::StatusOr<std::unique_ptr<Fleet>> fleet = Open({address});
+  // Each worker alone, many at the same time: one that is silent takes some seconds.
+  std::vector<absl::StatusOr<std::unique_ptr<Fleet>>> OpenEach() const {
+    const size_t count = options_.workers.size();
+    std::vector<absl::StatusOr<std::unique_ptr<Fleet>>> fleets(count);
+    std::atomic<size_t> next = 0;
+    const auto open = [&] {
+      for (size_t i = next++; i < count; i = next++) fleets[i] = Open({options_.workers[i]});
+    };
+    std::vector<std::thread> threads;
+    while (threads.size() + 1 < std::min(count, kMostAtOnce)) {
+      absl::StatusOr<std::thread> thread = StartThread(open);
+      if (!thread.ok()) break;  // fewer do it, too
+      threads.push_back(*std::move(thread));
+    }
+    open();
+    for (std::thread& thread : threads) thread.join();
+    return fleets;
+  }
+
+  void VisitWorker(const std::string& address, absl::StatusOr<std::unique_ptr<Fleet>> fleet) {
     if (!fleet.ok()) {
       findings_.push_back(
           {FindingLevel::kProblem, address, std::string(fleet.status().message()), kUnreachable});

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/unix_time.h"
@@ -126,8 +127,13 @@ absl::StatusOr<ConstraintMaker> TemplateFormat::Constraint(const ChatBody& body,
   }
   bounds.function = body.tool_choice.name;
   bounds.several_calls = body.parallel_tool_calls;
-  ASSIGN_OR_RETURN(Grammar made, MakeReplyGrammar(reply, bounds, tokenizer_));
-  return FollowGrammar(std::move(made), trie_);
+  absl::StatusOr<Grammar> made = MakeReplyGrammar(reply, bounds, tokenizer_);
+  if (made.ok()) return FollowGrammar(*std::move(made), trie_);
+  // Rules have names of ours, which say nothing to the client.
+  if (!absl::StrContains(made.status().message(), "can never be completed")) return made.status();
+  return absl::InvalidArgumentError(absl::StrCat(must_call ? "tools" : "response_format",
+                                                 ": no text can ever be complete, the schema "
+                                                 "asks for itself without an end"));
 }
 
 }  // namespace weft

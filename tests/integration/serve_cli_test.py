@@ -166,6 +166,12 @@ class Serve(unittest.TestCase):
             status, text = self.server.ask("/v1/completions", body)
             self.assertEqual(status, 400, text)
             self.assertEqual(json.loads(text)["error"]["param"], field)
+        endless = {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}
+        status, text = self.server.ask("/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "a"}],
+            "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": endless}}})
+        self.assertEqual((status, json.loads(text)["error"]["param"]), (400, "response_format"), text)
+        self.assertNotIn("rule", text)
         self.assertEqual(self.server.ask("/v1/nothing")[0], 404)
 
     def test_health_and_metrics(self):

@@ -84,7 +84,8 @@ TEST(WorkerDirectoryTest, Await_WaitsAtFirstForThoseOfItsPatience) {
   std::vector<std::string> there = {"a"};
   WorkerDirectory::Patience patience;
   patience.least = 2;
-  WorkerDirectory directory({}, [&](const HostAddress&) { return there; }, "the joined", patience);
+  WorkerDirectory directory(
+      {}, [&](const HostAddress&) { return there; }, "the joined", patience);
   const SystemClock clock;
   EXPECT_FALSE(directory.Started());
   EXPECT_THAT(directory.Await(clock.Now()),

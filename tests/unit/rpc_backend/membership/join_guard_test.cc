@@ -51,8 +51,7 @@ class JoinGuardTest : public ::testing::Test {
     return attempt;
   }
   static std::string Proof(const JoinAttempt& attempt, std::string_view token = kTokenText) {
-    return std::string(
-        ViewOf(*ProveJoin(JoinToken::KeyOf(token), PeerSide::kConnector, attempt)));
+    return std::string(ViewOf(*ProveJoin(JoinToken::KeyOf(token), PeerSide::kConnector, attempt)));
   }
 
   const TemporaryFolder folder_;
@@ -114,11 +113,10 @@ TEST_F(JoinGuardTest, WrongProofs_AreRefused_AndDoNotUseTheChallengeUp) {
   const auto guard = NewGuard();
   const JoinAttempt attempt = NewAttempt(*guard);
   const std::string right = Proof(attempt);
-  for (const std::string& wrong :
-       {Proof(attempt, kToken), std::string(), std::string(32, '\0'), right.substr(0, 31),
-        right + "x",
-        std::string(ViewOf(
-            *ProveJoin(JoinToken::KeyOf(kTokenText), PeerSide::kListener, attempt)))}) {
+  for (const std::string& wrong : {Proof(attempt, kToken), std::string(), std::string(32, '\0'),
+                                   right.substr(0, 31), right + "x",
+                                   std::string(ViewOf(*ProveJoin(JoinToken::KeyOf(kTokenText),
+                                                                 PeerSide::kListener, attempt)))}) {
     EXPECT_THAT(guard->Check(attempt, wrong),
                 StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("--join-token-file")));
   }
@@ -173,8 +171,7 @@ TEST_F(JoinGuardTest, Token_IsReadAgain) {
   const auto guard = NewGuard();
   folder_.Write("token", "another-token-of-at-least-20\n");
   const JoinAttempt attempt = NewAttempt(*guard);
-  EXPECT_THAT(guard->Check(attempt, Proof(attempt)),
-              StatusIs(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(guard->Check(attempt, Proof(attempt)), StatusIs(absl::StatusCode::kPermissionDenied));
   EXPECT_OK(guard->Check(attempt, Proof(attempt, "another-token-of-at-least-20")).status());
 }
 

@@ -191,9 +191,9 @@ TEST_F(JoinServerTest, CoordinatorWithoutTheToken_IsNotBelieved) {
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&impostor);
   const auto server = builder.BuildAndStart();
-  EXPECT_THAT(NewClient("127.0.0.1:" + std::to_string(port))
-                  ->Join(JoinToken::KeyOf(kToken), SampleClaim()),
-              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("without a proof")));
+  EXPECT_THAT(
+      NewClient("127.0.0.1:" + std::to_string(port))->Join(JoinToken::KeyOf(kToken), SampleClaim()),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("without a proof")));
 }
 
 TEST_F(JoinServerTest, HostileBytes_AreRefused_AndItServesOn) {
@@ -250,16 +250,15 @@ TEST_F(JoinServerTest, Tls_BothSidesWithTheirRoles) {
 TEST_F(JoinServerTest, Tls_WorkersCertificate_MakesNoCoordinator) {
   const auto worker = Tls(TlsRole::kWorker, {"127.0.0.1"}, authority_);
   const auto server = StartServer(worker.get());
-  EXPECT_THAT(NewClient(server->address(), worker.get())
-                  ->Join(JoinToken::KeyOf(kToken), SampleClaim()),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("is not a coordinator's")));
+  EXPECT_THAT(
+      NewClient(server->address(), worker.get())->Join(JoinToken::KeyOf(kToken), SampleClaim()),
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("is not a coordinator's")));
   const auto misnamed = Tls(TlsRole::kCoordinator, {"elsewhere"}, authority_);
   const auto second = StartServer(misnamed.get());
-  EXPECT_THAT(NewClient(second->address(), worker.get())
-                  ->Join(JoinToken::KeyOf(kToken), SampleClaim()),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       AllOf(HasSubstr("does not name 127.0.0.1"),
-                             HasSubstr("weft certs coordinator"))));
+  EXPECT_THAT(
+      NewClient(second->address(), worker.get())->Join(JoinToken::KeyOf(kToken), SampleClaim()),
+      StatusIs(absl::StatusCode::kUnavailable,
+               AllOf(HasSubstr("does not name 127.0.0.1"), HasSubstr("weft certs coordinator"))));
 }
 
 TEST_F(JoinServerTest, Plaintext_ToAnotherMachine_IsRefusedWithoutACall) {

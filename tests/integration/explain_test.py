@@ -157,12 +157,20 @@ class Explain(unittest.TestCase):
         self.assertRegex(splits["blk.0.ffn_down.weight"], "^cut along 0: 0-[0-9]+ [0-9]+-[0-9]+$")
         first, second = report["devices"][:2]
         self.assertGreater(first["weight_bytes"], second["weight_bytes"])
-        for phase in report["phases"].values():  # the embedding, and two per layer
-            self.assertEqual(phase["counts"]["reductions"], 2 * report["model"]["layers"] + 1)
+        layers = report["model"]["layers"]
+        whole = 2 * layers + 1  # the embedding, and two per layer
+        halves = 4 * layers  # each in two halves, but for the rows that the last layer gives
+        # Over a network the sums of one half travel while the other is computed.
+        for overlap, prefill in (("auto", halves), ("on", halves), ("off", whole)):
+            split = self.check_report(self.run_ok("--json", *flags, "--overlap", overlap))["phases"]
+            self.assertEqual((split["prefill"]["counts"]["reductions"], split["decode"]["counts"]["reductions"]),
+                             (prefill, whole), overlap)
+        for phase in report["phases"].values():
             self.assertEqual(phase["counts"]["gathers"], 0)
             self.assertEqual({node["cause"] for node in phase["nodes"]}, {"rank"})
         text = self.run_ok(*flags)
         self.assertIn("rank 1  w1.gpu0, share 1", text)
+        self.assertRegex(text, r"in two halves of \d+ tokens: one is computed while the other's sums travel")
         alone = weft("explain", "-m", Q8, "--split-mode", "tensor")
         self.assertEqual(alone.returncode, 2)
         self.assertIn("--split-mode tensor", alone.stderr)

@@ -33,11 +33,11 @@ def must(result):
     return result
 
 
-def await_(test, what, condition, seconds=20):
+def await_(test, what, condition, seconds=20, pause=0.02):
     deadline = time.monotonic() + seconds
     while not condition():
         test.assertLess(time.monotonic(), deadline, what)
-        time.sleep(0.02)
+        time.sleep(pause)
 
 
 class Certificates(unittest.TestCase):
@@ -275,7 +275,8 @@ class TlsTest(Certificates):
                 self.assertTrue(process.stdout.read(1), process.stderr)
                 new = json.loads(must(weft("certs", "worker", "renewed", self.certs, "--host", HERE, "--json")).stdout)
                 await_(self, "the new certificate",
-                       lambda: self.shake(worker, self.client(self.coordinator)) == new["sha256"])
+                       lambda: self.shake(worker, self.client(self.coordinator)) == new["sha256"],
+                       pause=0.2)  # a worker takes 64 connections of an address in 5 s
                 self.logged(worker, "TLS: new certificate 'renewed'")
                 must(weft("workers", "--no-links", "--workers", worker.address, "--tls", self.coordinator))
                 # The session of before goes on.

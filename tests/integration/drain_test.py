@@ -49,7 +49,10 @@ class Stream(threading.Thread):
             if line == "data: [DONE]":
                 self.done = True
             elif line.startswith("data: "):
-                choice = json.loads(line[len("data: "):])["choices"][0]
+                event = json.loads(line[len("data: "):])
+                if "error" in event:  # the end of the server
+                    continue
+                choice = event["choices"][0]
                 self.text += choice["text"]
                 self.finish = choice["finish_reason"] or self.finish
         self.connection.close()
@@ -136,7 +139,7 @@ class WorkerMetrics(unittest.TestCase):
         self.assertEqual(metrics_text.documented("weft_worker_") - set(after) - {
             "weft_worker_cache_bytes", "weft_worker_cache_quota_bytes", "weft_worker_cache_hits_total",
             "weft_worker_cache_misses_total", "weft_worker_collective_seconds",
-            "weft_worker_certificate_days_left"}, set())
+            "weft_worker_certificate_days_left", "weft_worker_joined"}, set())
         self.assertEqual(set(after) - metrics_text.documented("weft_worker_"), set())
         for name in ("weft_worker_sessions", "weft_worker_sessions_opened_total", "weft_worker_programs_total",
                      "weft_worker_steps_total", "weft_worker_compute_seconds_total", "weft_worker_buffer_bytes",

@@ -136,9 +136,14 @@ class HarmonyParser final : public FormatParser {
   }
 
   bool TakeCall(std::string* text, bool final, ReplySink* sink) {
-    CallScan::Result result = scan_.UntilMarker(*text, kEnds);
+    CallScan::Result result = scan_.UntilMarkerOutsideStrings(*text, kEnds);
     if (result.state == CallScan::State::kOpen) {
       if (!final) return false;
+      // Quotes that nobody closed hide no marker.
+      scan_.Reset();
+      result = scan_.UntilMarker(*text, kEnds);
+    }
+    if (result.state == CallScan::State::kOpen) {
       result = {CallScan::State::kClosed, text->size(), text->size(), std::size(kEnds)};
     }
     const std::string body = text->substr(0, result.body);

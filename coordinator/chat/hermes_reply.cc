@@ -10,7 +10,7 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kOpen[] = {marker::kToolCall};
-constexpr std::string_view kClose = marker::kEndToolCall;
+constexpr std::string_view kClose[] = {marker::kEndToolCall};
 
 class HermesParser final : public FormatParser {
  public:

@@ -62,13 +62,15 @@ bool CallScan::InString(char c) {
 }
 
 CallScan::Result CallScan::UntilMarkerOutsideStrings(std::string_view text,
-                                                     std::string_view closer) {
+                                                     std::span<const std::string_view> closers) {
   for (; scanned_ < text.size(); ++scanned_) {
-    const char c = text[scanned_];
-    if (InString(c) || c != closer[0]) continue;
-    const std::string_view here = text.substr(scanned_, closer.size());
-    if (here == closer) return Limit(text, {State::kClosed, scanned_, scanned_ + closer.size(), 0});
-    if (closer.starts_with(here)) break;  // the rest of it may come
+    if (InString(text[scanned_])) continue;
+    const std::string_view rest = text.substr(scanned_);
+    for (size_t i = 0; i < closers.size(); ++i) {
+      const size_t total = scanned_ + closers[i].size();
+      if (rest.starts_with(closers[i])) return Limit(text, {State::kClosed, scanned_, total, i});
+      if (closers[i].starts_with(rest)) return Limit(text, {});  // the rest of it may come
+    }
   }
   return Limit(text, {});
 }

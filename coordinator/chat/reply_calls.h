@@ -42,8 +42,9 @@ class CallScan {
     size_t marker = 0;  // which one closed it
   };
 
-  // The body ends before `closer`, which does not count inside the quotes of JSON.
-  Result UntilMarkerOutsideStrings(std::string_view text, std::string_view closer);
+  // The body ends before the first of `closers` that is not inside the quotes of JSON.
+  Result UntilMarkerOutsideStrings(std::string_view text,
+                                   std::span<const std::string_view> closers);
   // The body ends before the first of `closers`.
   Result UntilMarker(std::string_view text, std::span<const std::string_view> closers);
   // The body is a JSON object, which starts at the first byte.

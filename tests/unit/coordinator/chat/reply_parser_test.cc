@@ -12,66 +12,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/test_seed.h"
+#include "tests/unit/coordinator/chat/reply_check.h"
 
 namespace weft {
 namespace {
 
-// The events as one text: "R(thoughts)C(content)F0:name(arguments)." with the pieces joined.
-class Transcript {
- public:
-  void Add(const std::vector<ReplyEvent>& events) {
-    for (const ReplyEvent& event : events) {
-      EXPECT_FALSE(ended_);
-      Open(event);
-      text_ += event.text;
-      EXPECT_EQ(event.text.empty(), event.kind == ReplyEvent::Kind::kEnd);
-    }
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  void Open(const ReplyEvent& event) {
-    using enum ReplyEvent::Kind;
-    const bool same = open_ && event.kind == kind_ && event.kind != kCallBegin;
-    if (same) return;
-    if (event.kind == kCallArguments) {
-      EXPECT_EQ(kind_, kCallBegin);
-      text_ += "(";
-    } else {
-      if (open_) text_ += ")";
-      if (event.kind == kContent) text_ += "C(";
-      if (event.kind == kReasoning) text_ += "R(";
-      if (event.kind == kCallBegin) absl::StrAppend(&text_, "F", event.index, ":");
-      if (event.kind == kEnd) text_ += ".";
-    }
-    ended_ = event.kind == kEnd;
-    open_ = !ended_;
-    kind_ = event.kind;
-  }
-
-  std::string text_;
-  bool open_ = false;
-  bool ended_ = false;
-  ReplyEvent::Kind kind_ = ReplyEvent::Kind::kEnd;
-};
-
 ReplyOptions Options(CallFormat calls, bool think = false, bool opened = false) {
   return {{calls, think}, true, opened};
-}
-
-// `cuts` are positions in ascending order.
-std::string Parse(const ReplyOptions& options, std::string_view text,
-                  const std::vector<size_t>& cuts = {}) {
-  ReplyParser parser(options);
-  Transcript transcript;
-  size_t start = 0;
-  for (const size_t cut : cuts) {
-    transcript.Add(parser.Append(text.substr(start, cut - start)));
-    start = cut;
-  }
-  transcript.Add(parser.Append(text.substr(start)));
-  transcript.Add(parser.Finish());
-  return transcript.text();
 }
 
 std::vector<size_t> EveryByte(std::string_view text) {
@@ -82,10 +29,10 @@ std::vector<size_t> EveryByte(std::string_view text) {
 
 // The reply as a whole, byte by byte, and cut at each position.
 void Check(const ReplyOptions& options, std::string_view text, std::string_view wanted) {
-  ASSERT_EQ(Parse(options, text), wanted) << text;
-  EXPECT_EQ(Parse(options, text, EveryByte(text)), wanted) << text;
+  ASSERT_EQ(ReplyTranscript(options, text), wanted) << text;
+  EXPECT_EQ(ReplyTranscript(options, text, EveryByte(text)), wanted) << text;
   for (size_t cut = 0; cut <= text.size(); ++cut) {
-    ASSERT_EQ(Parse(options, text, {cut}), wanted) << text << " cut at " << cut;
+    ASSERT_EQ(ReplyTranscript(options, text, {cut}), wanted) << text << " cut at " << cut;
   }
 }
 
@@ -195,6 +142,15 @@ TEST(ReplyParser, Harmony_ChannelsAndCalls) {
   Check(harmony, "<|channel|>final no message", "C(<|channel|>final no message).");
   Check(harmony, "<|chan", "C(<|chan).");
   Check(harmony, "<|channel|>final<|message|>", ".");
+  // The text of a marker is no marker inside the quotes of arguments, where those are closed.
+  Check(harmony,
+        "<|channel|>commentary to=functions.f<|message|>{\"a\": \"<|end|> \\\"<|call|>\"}<|call|>"
+        "<|start|>assistant<|channel|>final<|message|>4",
+        "F0:f({\"a\": \"<|end|> \\\"<|call|>\"})C(4).");
+  Check(harmony,
+        "<|channel|>commentary to=functions.f<|message|>{\"a\": \"<|call|>"
+        "<|start|>assistant<|channel|>final<|message|>4",
+        "C(<|channel|>commentary to=functions.f<|message|>{\"a\": \"4).");
   // A message that lacks its end.
   Check(harmony, "<|channel|>analysis<|message|>hm<|channel|>final<|message|>4", "R(hm)C(4).");
 }
@@ -232,15 +188,15 @@ TEST(ReplyParser, EndlessCalls_BecomeText) {
   const std::string text = open + "\"}</tool_call><tool_call>{\"name\": \"f\"}</tool_call>";
   const std::string wanted = "C(" + open + "\"}</tool_call>)F0:f({}).";
   const ReplyOptions hermes = Options(CallFormat::kHermes);
-  EXPECT_TRUE(Parse(hermes, text) == wanted);
-  EXPECT_TRUE(Parse(hermes, text, EveryByte(text)) == wanted);
+  EXPECT_TRUE(ReplyTranscript(hermes, text) == wanted);
+  EXPECT_TRUE(ReplyTranscript(hermes, text, EveryByte(text)) == wanted);
   // Deep and long JSON of a call that closes.
   const std::string deep =
       "<tool_call>{\"name\": \"f\", \"arguments\": " + std::string(50000, '[') +
       std::string(50000, ']') + "}</tool_call>";
-  EXPECT_TRUE(Parse(hermes, deep) == "C(" + deep + ").");
+  EXPECT_TRUE(ReplyTranscript(hermes, deep) == "C(" + deep + ").");
   const std::string spaces = "a" + std::string(3000, ' ') + "<tool_call>{\"name\": \"f\"}";
-  EXPECT_EQ(Parse(hermes, spaces), Parse(hermes, spaces, EveryByte(spaces)));
+  EXPECT_EQ(ReplyTranscript(hermes, spaces), ReplyTranscript(hermes, spaces, EveryByte(spaces)));
 }
 
 // Pieces that formats are made of, in any order.
@@ -297,9 +253,9 @@ TEST(ReplyParser, AnyText_CutAnywhere_GivesTheSame) {
     if (below(20) == 0) text.insert(below(text.size()), std::string(below(1500), ' '));
     std::vector<size_t> cuts;
     for (size_t at = 0; at < text.size(); at += 1 + below(8)) cuts.push_back(at);
-    const std::string whole = Parse(options, text);
-    ASSERT_EQ(Parse(options, text, cuts), whole) << text;
-    ASSERT_EQ(Parse(options, text, EveryByte(text)), whole) << text;
+    const std::string whole = ReplyTranscript(options, text);
+    ASSERT_EQ(ReplyTranscript(options, text, cuts), whole) << text;
+    ASSERT_EQ(ReplyTranscript(options, text, EveryByte(text)), whole) << text;
     if (options.format.calls == CallFormat::kNone && !options.format.think &&
         !options.thoughts_opened) {
       ASSERT_EQ(whole, absl::StrCat("C(", text, ")."));

@@ -33,6 +33,7 @@ void AddCounters(const ServingCounters& c, MetricList& list) {
   add("weft_generated_tokens_total", "Tokens generated.", c.generated_tokens);
   add("weft_steps_total", "Steps of the model.", c.steps);
   add("weft_step_tokens_total", "Tokens of all steps together.", c.step_tokens);
+  add("weft_logits_fetched_total", "Rows that came with all their logits.", c.logits_fetched);
   add("weft_sessions_opened_total", "Times that the model was opened on its workers.",
       c.sessions_opened);
   add("weft_sessions_lost_total", "Times that a worker was lost.", c.sessions_lost);
@@ -60,8 +61,6 @@ void AddRunner(const ServingState& state, MetricList& list) {
                static_cast<double>(r.graphs_reused));
   list.Counter("weft_replans_total", "Plans of this session made again after the reserve.",
                static_cast<double>(r.replans));
-  list.Counter("weft_logits_fetched_total", "Rows of this session fetched with all their logits.",
-               static_cast<double>(r.logits_fetched));
   list.Gauge("weft_arena_bytes", "Working memory of all devices.",
              static_cast<double>(r.arena_bytes));
   list.Gauge("weft_weight_bytes", "Memory of weights.", static_cast<double>(state.memory.weights));

@@ -245,6 +245,7 @@ absl::Status BatchEngine::CollectStep(Clock::TimePoint waited) {
     Publish(share);
     if (!share.output) continue;
     if (logits) {
+      ++counters_.logits_fetched;
       TakeRow(sequence,
               sequence.Choose(absl::MakeSpan(all_logits).subspan(row * n_vocab, n_vocab)));
     } else {

@@ -25,8 +25,9 @@ struct ServingCounters {
   int64_t reused_tokens = 0;  // of these, found in the cache
   int64_t generated_tokens = 0;
   int64_t steps = 0;
-  int64_t step_tokens = 0;  // of all steps together
-  int64_t preempted = 0;    // set back since the cache was full
+  int64_t step_tokens = 0;     // of all steps together
+  int64_t logits_fetched = 0;  // rows that came with all their logits
+  int64_t preempted = 0;       // set back since the cache was full
   int64_t sessions_lost = 0;
   int64_t sessions_opened = 0;
   DurationHistogram queue;        // from submission to admission

@@ -42,11 +42,12 @@ class ChoiceStreams {
   GenerationSummary summary(int64_t choice) const { return streams_[choice]->summary(); }
 
  private:
-  // What `choice` has by `until`; nothing if that is too early.
-  absl::StatusOr<std::optional<ChoiceEvent>> Ask(int64_t choice, Clock::TimePoint until);
+  // Of one that has news.
+  absl::StatusOr<std::optional<ChoiceEvent>> Take(int64_t choice);
 
   const std::vector<std::shared_ptr<GenerationStream>> streams_;
   const Clock& clock_;
+  const std::shared_ptr<ArrivalBell> bell_ = std::make_shared<ArrivalBell>();
   std::vector<bool> over_;
   int64_t left_;      // that are not over
   int64_t turn_ = 0;  // whom to ask first

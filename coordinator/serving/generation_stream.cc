@@ -21,6 +21,21 @@ absl::StatusOr<std::optional<GenerationPiece>> GenerationStream::Next(Clock::Tim
   return std::optional<GenerationPiece>();
 }
 
+bool GenerationStream::HasNews() const {
+  MutexLock lock(mutex_);
+  return piece_ || finished_;
+}
+
+void GenerationStream::SetBell(std::shared_ptr<ArrivalBell> bell) {
+  MutexLock lock(mutex_);
+  bell_ = std::move(bell);
+}
+
+void GenerationStream::Notify() {
+  changed_.NotifyOne();
+  if (bell_ != nullptr) bell_->Ring();
+}
+
 void GenerationStream::Cancel() {
   cancelled_ = true;
   if (wake_) wake_();
@@ -41,7 +56,7 @@ void GenerationStream::Push(GenerationPiece piece) {
   } else {
     piece_ = std::move(piece);
   }
-  changed_.NotifyOne();
+  Notify();
 }
 
 void GenerationStream::Finish(absl::Status status, const GenerationSummary& summary) {
@@ -50,7 +65,7 @@ void GenerationStream::Finish(absl::Status status, const GenerationSummary& summ
   finished_ = true;
   status_ = std::move(status);
   summary_ = summary;
-  changed_.NotifyOne();
+  Notify();
 }
 
 }  // namespace weft

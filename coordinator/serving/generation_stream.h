@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "coordinator/serving/arrival_bell.h"
 #include "coordinator/serving/generation_request.h"
 
 namespace weft {
@@ -25,6 +27,10 @@ class GenerationStream {
   // The next piece, or nothing after the last one. Errors: the one that ended the continuation;
   // DEADLINE_EXCEEDED if nothing came by `until`, after which it may be called again.
   absl::StatusOr<std::optional<GenerationPiece>> Next(Clock::TimePoint until);
+  // Whether Next would return at once.
+  bool HasNews() const;
+  // Rings when something comes from now on.
+  void SetBell(std::shared_ptr<ArrivalBell> bell);
   // Nobody waits any longer. The engine gives up within a step.
   void Cancel();
   // After Next gave nothing.
@@ -38,10 +44,13 @@ class GenerationStream {
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
  private:
+  void Notify() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const std::function<void()> wake_;
   std::atomic<bool> cancelled_ = false;
   mutable Mutex mutex_;
   CondVar changed_;
+  std::shared_ptr<ArrivalBell> bell_ ABSL_GUARDED_BY(mutex_);
   std::optional<GenerationPiece> piece_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

@@ -79,6 +79,21 @@ TEST_F(ChoiceStreamsTest, AContinuationsDeadline_IsNoTimeout) {
   }
 }
 
+// Also where it had something when they were put together.
+TEST_F(ChoiceStreamsTest, APieceOfAny_EndsTheWait) {
+  streams_.push_back(std::make_shared<GenerationStream>());
+  streams_[0]->Push({"early", {}});
+  auto all = Make(3);
+  ASSERT_OK_AND_ASSIGN(std::optional<ChoiceEvent> event, all->Next(kForever));
+  EXPECT_EQ(event->choice, 0);
+  for (const int64_t choice : {3, 1, 2}) {
+    std::thread engine([&] { streams_[choice]->Push({"x", {}}); });
+    ASSERT_OK_AND_ASSIGN(event, all->Next(kForever));
+    engine.join();
+    EXPECT_EQ(event->choice, choice);
+  }
+}
+
 TEST_F(ChoiceStreamsTest, Dropped_CancelsWhatIsUnderWay) {
   auto all = Make(2);
   streams_[0]->Finish(absl::OkStatus(), {});

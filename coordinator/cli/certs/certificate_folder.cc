@@ -83,6 +83,14 @@ absl::Status Stage(const NewFile& file) {
   return absl::OkStatus();
 }
 
+// A device or pipe would be gone for everybody, and a link is somebody's way to another place.
+absl::Status CheckReplaceable(const std::string& path) {
+  struct stat there = {};
+  if (lstat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": is not a regular file, and is not replaced"));
+}
+
 // All of them beside their places first, so that a full disk changes nothing; then each takes its
 // place whole, in that order.
 absl::Status WriteFiles(const std::vector<NewFile>& files) {
@@ -91,6 +99,7 @@ absl::Status WriteFiles(const std::vector<NewFile>& files) {
     if (changed) return;  // the others may be wanted
     for (const NewFile& file : files) (void)unlink(Staged(file.path).c_str());
   };
+  for (const NewFile& file : files) RETURN_IF_ERROR(CheckReplaceable(file.path));
   for (const NewFile& file : files) RETURN_IF_ERROR(Stage(file));
   for (const NewFile& file : files) {
     if (rename(Staged(file.path).c_str(), file.path.c_str()) != 0) {

@@ -39,12 +39,14 @@ absl::StatusOr<IssuedCertificate> InitializeCerts(const CertsOptions& options, i
 
 // Makes or renews a certificate signed by the folder's authority: the coordinator's, or that of a
 // worker. It does not outlive the authority. Files are replaced whole, key first, so that running
-// processes take the new ones up. Errors: as above; NOT_FOUND where there is no authority.
+// processes take the new ones up. Errors: as above; NOT_FOUND where there is no authority;
+// FAILED_PRECONDITION where something else than a file is in a file's place.
 absl::StatusOr<IssuedCertificate> IssueCoordinator(const CertsOptions& options, int64_t now);
 absl::StatusOr<IssuedCertificate> IssueWorker(const CertsOptions& options, int64_t now);
 
 // Writes a new token for --join-token-file: 64 hexadecimal digits of 32 random bytes, for the
-// owner's eyes only. A file of that name is replaced. Errors: those of files, naming the path.
+// owner's eyes only. A file of that name is replaced, but nothing else: no link, device or pipe.
+// Errors: those of files, naming the path; FAILED_PRECONDITION for what is not replaced.
 absl::Status WriteJoinToken(const std::string& path);
 
 // The name becomes a folder's and a DNS name: one host name without wildcard, and none that this

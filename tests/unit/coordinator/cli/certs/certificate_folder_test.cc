@@ -135,6 +135,31 @@ TEST(CertificateFolderTest, FullDisk_ChangesNothing) {
   EXPECT_OK(InitializeCerts({.folder = path}, kTestNow).status());
 }
 
+TEST(CertificateFolderTest, WhatIsNoFile_IsNotReplaced) {
+  const TemporaryFolder folder;
+  const std::string certs = folder.File("certs");
+  ASSERT_THAT(InitializeCerts({.folder = certs}, kTestNow).status(), IsOk());
+  const std::string pipe = folder.File("pipe");
+  const std::string link = folder.File("link");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink(folder.Write("elsewhere", "mine"), link);
+  for (const std::string& path : {pipe, link, certs}) {
+    const auto type = std::filesystem::symlink_status(path).type();
+    EXPECT_THAT(WriteJoinToken(path),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(path)));
+    EXPECT_EQ(std::filesystem::symlink_status(path).type(), type);
+  }
+  EXPECT_EQ(FileText(link), "mine");
+  // Of one file among several: the others stay as they are.
+  const std::string key = certs + "/coordinator/tls.key";
+  const std::string certificate = FileText(certs + "/coordinator/tls.crt");
+  std::filesystem::remove(key);
+  std::filesystem::create_symlink(pipe, key);
+  EXPECT_THAT(IssueCoordinator({.folder = certs}, kTestNow).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(key)));
+  EXPECT_EQ(FileText(certs + "/coordinator/tls.crt"), certificate);
+}
+
 TEST(CertificateFolderTest, RenewalThatWasKilled_IsSaidAndMended) {
   const TemporaryFolder folder;
   const std::string path = folder.File("certs");

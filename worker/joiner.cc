@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kFarewellTime{1};
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Joiner>> Joiner::Start(JoinerOptions options, Logger& logger) {
-  ASSIGN_OR_RETURN(std::unique_ptr<JoinToken> token, JoinToken::Open(options.token_file));
+  ASSIGN_OR_RETURN(std::unique_ptr<JoinToken> token, JoinToken::Open(options.token_file, &logger));
   JoinClientOptions client_options;
   client_options.coordinator = options.coordinator;
   client_options.security = options.security;

@@ -37,7 +37,7 @@ absl::Status CheckListenReach(const JoinedWorkersOptions& options) {
 absl::StatusOr<std::unique_ptr<JoinedWorkers>> JoinedWorkers::Open(JoinedWorkersOptions options,
                                                                    Logger& logger) {
   RETURN_IF_ERROR(CheckListenReach(options));
-  ASSIGN_OR_RETURN(std::unique_ptr<JoinToken> token, JoinToken::Open(options.token_file));
+  ASSIGN_OR_RETURN(std::unique_ptr<JoinToken> token, JoinToken::Open(options.token_file, &logger));
   auto made = absl::WrapUnique(new JoinedWorkers(std::move(options), logger));
   if (!made->options_.tls.empty()) {
     ASSIGN_OR_RETURN(made->tls_, GrpcTls::Open(made->options_.tls, TlsRole::kCoordinator));

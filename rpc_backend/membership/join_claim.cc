@@ -46,9 +46,10 @@ PeerHandshake HandshakeOf(const JoinAttempt& attempt) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<JoinToken>> JoinToken::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<JoinToken>> JoinToken::Open(const std::string& path,
+                                                           Logger* logger) {
   ASSIGN_OR_RETURN(std::unique_ptr<TokenFile> file,
-                   TokenFile::Open(path, kLeastJoinTokenCharacters));
+                   TokenFile::Open(path, kLeastJoinTokenCharacters, logger));
   return absl::WrapUnique(new JoinToken(std::move(file)));
 }
 

@@ -43,8 +43,10 @@ struct JoinAttempt {
 // The secret that proofs are made with. Any thread may call.
 class JoinToken {
  public:
+  // `logger` (may be null), which outlives it, hears of a file that cannot be read any longer.
   // Errors: those of TokenFile.
-  static absl::StatusOr<std::unique_ptr<JoinToken>> Open(const std::string& path);
+  static absl::StatusOr<std::unique_ptr<JoinToken>> Open(const std::string& path,
+                                                         Logger* logger = nullptr);
   // Of a token that is not in a file.
   static SessionKey KeyOf(std::string_view token);
 

@@ -16,17 +16,13 @@
 #include "common/base/error_scope.h"
 #include "common/base/status_macros.h"
 #include "common/tls/tls_probe.h"
+#include "rpc_backend/protocol/grpc_calls.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
 #include "rpc_backend/protocol/status_codec.h"
 #include "rpc_backend/protocol/version.h"
 
 namespace weft {
 namespace {
-
-gpr_timespec InFuture(std::chrono::milliseconds time) {
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                      gpr_time_from_millis(time.count(), GPR_TIMESPAN));
-}
 
 std::string Target(const HostAddress& address) {
   if (!address.socket_path.empty()) return absl::StrCat("unix:", address.socket_path);
@@ -40,13 +36,10 @@ absl::StatusOr<std::unique_ptr<proto::Worker::Stub>> NewStub(
     const HostAddress& address, const RemoteWorkerOptions& options, const WireLimits& limits,
     std::chrono::milliseconds answers_within) {
   ASSIGN_OR_RETURN(const auto credentials, CredentialsTowards(options.security, address));
-  grpc::ChannelArguments arguments;
+  grpc::ChannelArguments arguments = OwnConnection();
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits.control_message_bytes));
   arguments.SetMaxSendMessageSize(static_cast<int>(limits.control_message_bytes));
   if (!options.tls_name.empty()) arguments.SetSslTargetNameOverride(options.tls_name);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (answers_within.count() > 0) {
     const auto pause = static_cast<int>(answers_within.count() / 5);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, pause);
@@ -86,7 +79,7 @@ absl::Status CheckOptions(const RemoteWorkerOptions& options) {
 
 WorkerConnection::Call::Call(WorkerConnection& connection, std::chrono::milliseconds timeout)
     : connection_(connection), timeout_(timeout), stall_(0), cancel_(nullptr) {
-  context_.set_deadline(InFuture(timeout));
+  context_.set_deadline(GrpcDeadlineIn(timeout));
   Begin();
 }
 

@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/tls/tls_probe.h"
 #include "proto/membership.grpc.pb.h"
+#include "rpc_backend/protocol/grpc_calls.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
 #include "rpc_backend/protocol/message_check.h"
 #include "rpc_backend/protocol/status_codec.h"
@@ -39,11 +40,8 @@ JoinClient::~JoinClient() = default;
 absl::StatusOr<std::unique_ptr<JoinClient>> JoinClient::Create(const JoinClientOptions& options) {
   ASSIGN_OR_RETURN(const auto credentials, CredentialsTowards(options.security, options.coordinator,
                                                               TlsRole::kCoordinator));
-  grpc::ChannelArguments arguments;
+  grpc::ChannelArguments arguments = OwnConnection();
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
@@ -56,8 +54,7 @@ absl::StatusOr<std::unique_ptr<JoinClient>> JoinClient::Create(const JoinClientO
 template <typename Function>
 absl::Status JoinClient::Run(Function call) {
   grpc::ClientContext context;
-  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                                    gpr_time_from_millis(options_.timeout.count(), GPR_TIMESPAN)));
+  context.set_deadline(GrpcDeadlineIn(options_.timeout));
   {
     MutexLock lock(mutex_);
     if (cancelled_) return absl::CancelledError("cancelled");

@@ -6,12 +6,12 @@
 #include "common/base/status_macros.h"
 #include "common/host/host_facts.h"
 #include "common/transport/link_probe.h"
+#include "rpc_backend/protocol/grpc_status.h"
 #include "rpc_backend/protocol/host_codec.h"
 #include "rpc_backend/protocol/message_check.h"
 #include "rpc_backend/protocol/message_kinds.h"
 #include "rpc_backend/protocol/program_codec.h"
 #include "rpc_backend/protocol/version.h"
-#include "worker/service/grpc_status.h"
 #include "worker/service/requests.h"
 
 namespace weft {

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/mutex.h"
+#include "rpc_backend/protocol/grpc_status.h"
 #include "rpc_backend/protocol/message_check.h"
 #include "worker/service/control_service.h"
-#include "worker/service/grpc_status.h"
 
 namespace weft {
 namespace {

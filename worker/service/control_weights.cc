@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "rpc_backend/protocol/clean_text.h"
+#include "rpc_backend/protocol/grpc_status.h"
 #include "rpc_backend/protocol/limits.h"
 #include "rpc_backend/protocol/manifest_codec.h"
 #include "worker/service/control_service.h"
-#include "worker/service/grpc_status.h"
 #include "worker/service/requests.h"
 #include "worker/weights/weight_exchange.h"
 

@@ -1,13 +1,12 @@
 #include "rpc_backend/protocol/grpc_transport/data_streams.h"
 
-#include <grpc/support/time.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/support/channel_arguments.h>
 
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "common/base/absl_view.h"
+#include "rpc_backend/protocol/grpc_calls.h"
 #include "rpc_backend/protocol/status_codec.h"
 
 namespace weft {
@@ -23,11 +22,8 @@ ClientDataStream::ClientDataStream(std::shared_ptr<GrpcPortCore> core, int32_t p
                                    const std::string& target,
                                    const std::shared_ptr<grpc::ChannelCredentials>& credentials)
     : core_(std::move(core)), peer_(peer) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  stub_ = proto::WorkerData::NewStub(grpc::CreateCustomChannel(target, credentials, arguments));
+  stub_ =
+      proto::WorkerData::NewStub(grpc::CreateCustomChannel(target, credentials, OwnConnection()));
 }
 
 void ClientDataStream::Start(std::shared_ptr<GrpcPortCore> core, const PortPeer& peer,
@@ -94,9 +90,7 @@ void ServerDataStream::StartTimer() {
     MutexLock lock(watched_->mutex);
     watched_->stream = this;
   }
-  const gpr_timespec late = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                                         gpr_time_from_seconds(kProofTime.count(), GPR_TIMESPAN));
-  timer_.Set(late, [watched = watched_](bool in_time) {
+  timer_.Set(GrpcDeadlineIn(kProofTime), [watched = watched_](bool in_time) {
     MutexLock lock(watched->mutex);
     if (!in_time || watched->stream == nullptr) return;
     ServerDataStream& stream = *watched->stream;

@@ -1,4 +1,4 @@
-// Our statuses as gRPC's. Included by worker/service only: it shows gRPC.
+// Our statuses as gRPC's. It shows gRPC: for sources only.
 #pragma once
 
 #include <grpcpp/support/status.h>

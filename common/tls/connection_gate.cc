@@ -30,6 +30,7 @@ constexpr std::chrono::milliseconds kPause{100};
 constexpr std::chrono::seconds kReportWindow{10};
 constexpr int kReportsPerWindow = 10;
 constexpr size_t kNetworkBytes = 8;  // of an IPv6 address that one customer is given
+constexpr size_t kIp4Bytes = 4;
 constexpr int kAcceptsAtOnce = 64;
 
 struct PeerName {
@@ -37,18 +38,22 @@ struct PeerName {
   std::string name;
 };
 
+// Also of an IPv4 address that an IPv6 socket shows.
 PeerName NameOf(const sockaddr_storage& address) {
   std::array<char, INET6_ADDRSTRLEN> text = {};
-  if (address.ss_family == AF_INET) {
-    const auto& ip4 = reinterpret_cast<const sockaddr_in&>(address);
-    inet_ntop(AF_INET, &ip4.sin_addr, text.data(), text.size());
-    return {{reinterpret_cast<const char*>(&ip4.sin_addr), sizeof ip4.sin_addr}, text.data()};
-  }
+  const auto& ip4 = reinterpret_cast<const sockaddr_in&>(address);
   const auto& ip6 = reinterpret_cast<const sockaddr_in6&>(address);
-  inet_ntop(AF_INET6, &ip6.sin6_addr, text.data(), text.size());
   const auto* const bytes = reinterpret_cast<const char*>(&ip6.sin6_addr);
-  if (!IN6_IS_ADDR_V4MAPPED(&ip6.sin6_addr)) return {{bytes, kNetworkBytes}, text.data()};
-  return {{bytes + 12, 4}, text.data()};
+  const bool old = address.ss_family == AF_INET;
+  if (!old && !IN6_IS_ADDR_V4MAPPED(&ip6.sin6_addr)) {
+    inet_ntop(AF_INET6, &ip6.sin6_addr, text.data(), text.size());
+    return {{bytes, kNetworkBytes}, absl::StrCat("[", text.data(), "]:", ntohs(ip6.sin6_port))};
+  }
+  const char* const four =
+      old ? reinterpret_cast<const char*>(&ip4.sin_addr) : bytes + sizeof(in6_addr) - kIp4Bytes;
+  inet_ntop(AF_INET, four, text.data(), text.size());
+  // The port stands at the same place in both families.
+  return {{four, kIp4Bytes}, absl::StrCat(text.data(), ":", ntohs(ip4.sin_port))};
 }
 
 // Without the state that a socket has after it was closed in order.
@@ -187,8 +192,11 @@ bool ConnectionGate::Wait() {
     for (const int listener : listeners_) waiting.push_back({listener, POLLIN, 0});
   }
   for (const auto& [descriptor, visitor] : visitors_) waiting.push_back({descriptor, POLLIN, 0});
-  const bool busy =
-      !visitors_.empty() || !admitted_.empty() || unreported_ > 0 || clock_.Now() < pause_until_;
+  bool busy = !visitors_.empty() || unreported_ > 0 || clock_.Now() < pause_until_;
+  {
+    MutexLock lock(mutex_);
+    busy = busy || !admitted_.empty();
+  }
   const int count =
       poll(waiting.data(), waiting.size(), busy ? static_cast<int>(kPause.count()) : -1);
   if (count <= 0) return true;
@@ -220,15 +228,11 @@ void ConnectionGate::Accept(int listener) {
       return;
     }
     PeerName peer = NameOf(address);
-    const size_t total = visitors_.size() + admitted_.size();
-    size_t& count = CountOf(peer.host);
-    if (total >= limits_.connections || count >= limits_.connections_per_host) {
+    if (!TakePlace(peer.host)) {
       CloseAtOnce(descriptor);
       Report(peer.name, "too many connections whose other side is not known yet");
-      if (count == 0) counts_.erase(peer.host);
       continue;
     }
-    ++count;
     visitors_[descriptor] = {.host = std::move(peer.host),
                              .name = std::move(peer.name),
                              .bytes = {},
@@ -255,28 +259,63 @@ void ConnectionGate::Read(int descriptor) {
 void ConnectionGate::Admit(int descriptor) {
   Visitor visitor = std::move(visitors_.at(descriptor));
   visitors_.erase(descriptor);
-  admitted_.push_back({std::move(visitor.host), clock_.Now() + limits_.handshake});
+  {
+    MutexLock lock(mutex_);
+    const auto [at, fresh] = admitted_.try_emplace(std::move(visitor.name));
+    // An earlier connection from the same port, closed since.
+    if (!fresh) FreePlace(at->second.host);
+    at->second = {std::move(visitor.host), clock_.Now() + limits_.handshake};
+  }
   take_(descriptor, std::move(visitor.bytes));
 }
 
 void ConnectionGate::Refuse(int descriptor, std::string_view why) {
   const Visitor& visitor = visitors_.at(descriptor);
   if (!why.empty()) Report(visitor.name, why);
-  Forget(visitor.host);
+  {
+    MutexLock lock(mutex_);
+    FreePlace(visitor.host);
+  }
   visitors_.erase(descriptor);
   close(descriptor);
 }
 
-void ConnectionGate::Forget(const std::string& host) {
-  const auto found = counts_.find(host);
-  if (--found->second == 0) counts_.erase(found);
+void ConnectionGate::SetKnown(std::string_view peer) {
+  MutexLock lock(mutex_);
+  const auto found = admitted_.find(peer);
+  if (found == admitted_.end()) return;
+  FreePlace(found->second.host);
+  admitted_.erase(found);
+}
+
+bool ConnectionGate::TakePlace(const std::string& host) {
+  MutexLock lock(mutex_);
+  if (all_places_ >= limits_.connections) return false;
+  size_t& places = places_[host];
+  if (places >= limits_.connections_per_host) return false;
+  ++places;
+  ++all_places_;
+  return true;
+}
+
+void ConnectionGate::FreePlace(const std::string& host) {
+  --all_places_;
+  const auto found = places_.find(host);
+  if (--found->second == 0) places_.erase(found);
 }
 
 void ConnectionGate::Expire() {
   const Clock::TimePoint now = clock_.Now();
-  while (!admitted_.empty() && admitted_.front().until <= now) {
-    Forget(admitted_.front().host);
-    admitted_.pop_front();
+  {
+    MutexLock lock(mutex_);
+    for (auto at = admitted_.begin(); at != admitted_.end();) {
+      if (at->second.until > now) {
+        ++at;
+        continue;
+      }
+      FreePlace(at->second.host);
+      at = admitted_.erase(at);
+    }
   }
   std::vector<int> late;
   for (const auto& [descriptor, visitor] : visitors_) {

@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +21,7 @@
 #include "common/base/clock.h"
 #include "common/base/host_address.h"
 #include "common/base/log.h"
+#include "common/base/mutex.h"
 
 namespace weft {
 
@@ -30,7 +30,8 @@ enum class GateProtocol { kTls13, kHttp2 };
 
 struct GateLimits {
   // For the first bytes, and then for the handshake, which is with whoever was given the
-  // connection: so long each may go on without anybody known on the other side.
+  // connection: so long each may go on without anybody known on the other side. A connection that
+  // was handed over keeps its place so long even if it is closed: handshakes cost time.
   std::chrono::milliseconds first_bytes{3000};
   std::chrono::milliseconds handshake{5000};
   // Of connections in that state: all, and from one address (of IPv6: one /64 network).
@@ -52,13 +53,16 @@ class ConnectionGate {
 
   int32_t port() const { return port_; }
   absl::Status Start(Take take);
+  // The other side of a connection has shown who it is: its place is free. `peer` is "1.2.3.4:567"
+  // or "[::1]:567"; others are ignored. Any thread may call.
+  void SetKnown(std::string_view peer);
   // Listens no more; waits for a call of Take to return.
   void Stop();
 
  private:
   struct Visitor {
     std::string host;  // that is counted
-    std::string name;  // for people
+    std::string name;  // "1.2.3.4:567" or "[::1]:567"
     std::string bytes;
     Clock::TimePoint deadline;
   };
@@ -81,8 +85,9 @@ class ConnectionGate {
   void Admit(int descriptor);
   void Refuse(int descriptor, std::string_view why);
   void Report(std::string_view name, std::string_view why);
-  size_t& CountOf(const std::string& host) { return counts_[host]; }
-  void Forget(const std::string& host);
+  // Whether there is a place for one more from that host; then it is taken.
+  bool TakePlace(const std::string& host);
+  void FreePlace(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const GateLimits limits_;
   const Clock& clock_;
@@ -94,12 +99,17 @@ class ConnectionGate {
   Take take_;
   // Of the thread:
   std::map<int, Visitor> visitors_;
-  std::deque<Admission> admitted_;  // whose handshake may still go on, oldest first
-  std::map<std::string, size_t> counts_;
   Clock::TimePoint pause_until_;  // no descriptors left
   Clock::TimePoint report_window_;
   int reports_ = 0;
   int64_t unreported_ = 0;
+
+  Mutex mutex_;
+  // By name: whose handshake may still go on.
+  std::map<std::string, Admission, std::less<>> admitted_ ABSL_GUARDED_BY(mutex_);
+  // By host: places that are taken. None is 0.
+  std::map<std::string, size_t> places_ ABSL_GUARDED_BY(mutex_);
+  size_t all_places_ ABSL_GUARDED_BY(mutex_) = 0;
 
   std::thread thread_;
 };

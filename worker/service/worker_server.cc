@@ -1,6 +1,5 @@
 #include "worker/service/worker_server.h"
 
-#include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
@@ -10,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
-#include "common/tls/connection_gate.h"
-#include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
+#include "rpc_backend/protocol/grpc_calls.h"
+#include "rpc_backend/protocol/grpc_tls/gated_port.h"
 #include "rpc_backend/protocol/grpc_transport/grpc_transport.h"
 #include "rpc_backend/protocol/limits.h"
 #include "worker/service/control_service.h"
@@ -21,10 +20,8 @@ namespace weft {
 struct WorkerServer::Parts {
   SessionTable* sessions = nullptr;
   std::unique_ptr<ControlService> control;
+  std::unique_ptr<GatedPort> port;  // with TLS
   std::unique_ptr<grpc::Server> server;
-  // With TLS, in front of gRPC; goes first.
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
-  std::unique_ptr<ConnectionGate> gate;
 };
 
 WorkerServer::WorkerServer() : parts_(std::make_unique<Parts>()) {}
@@ -47,7 +44,6 @@ absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(
 }
 
 absl::StatusOr<int> WorkerServer::Listen(const WorkerServerOptions& options, const Clock& clock) {
-  using ConnectionType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   const WireLimits limits;
   const bool guarded = options.tls != nullptr && options.listen.socket_path.empty();
   int port = 0;
@@ -61,17 +57,10 @@ absl::StatusOr<int> WorkerServer::Listen(const WorkerServerOptions& options, con
   builder.SetMaxReceiveMessageSize(static_cast<int>(limits.control_message_bytes));
   builder.SetMaxSendMessageSize(static_cast<int>(limits.control_message_bytes));
   if (guarded) {
-    const GateLimits gate;
-    ASSIGN_OR_RETURN(parts_->gate,
-                     ConnectionGate::Listen(options.listen, gate, clock, *options.logger));
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                               static_cast<int>(gate.handshake.count()));
-    Logger* const logger = options.logger;
-    parts_->acceptor = builder.experimental().AddExternalConnectionAcceptor(
-        ConnectionType::FROM_FD, options.tls->ForServer([logger](const std::string& why) {
-          logger->Warning(absl::StrCat("refused a call: ", why));
-        }));
-    port = parts_->gate->port();
+    ASSIGN_OR_RETURN(parts_->port,
+                     GatedPort::Listen(options.listen, options.tls, clock, *options.logger));
+    parts_->port->AddTo(builder);
+    port = parts_->port->port();
   } else {
     builder.AddListeningPort(options.listen.Text(), grpc::InsecureServerCredentials(), &port);
   }
@@ -82,15 +71,7 @@ absl::StatusOr<int> WorkerServer::Listen(const WorkerServerOptions& options, con
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen.Text(),
                                                ": in use, or not of this machine"));
   }
-  if (!guarded) return port;
-  RETURN_IF_ERROR(
-      parts_->gate->Start([acceptor = parts_->acceptor.get()](int descriptor, std::string first) {
-        const grpc::Slice slice(first);
-        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-        connection.fd = descriptor;
-        connection.read_buffer = grpc::ByteBuffer(&slice, 1);
-        acceptor->HandleNewConnection(&connection);
-      }));
+  if (guarded) RETURN_IF_ERROR(parts_->port->Start());
   return port;
 }
 
@@ -106,10 +87,9 @@ void WorkerServer::SetServing(bool serving) {
 
 void WorkerServer::Shutdown(const std::string& reason, std::chrono::milliseconds grace) {
   if (parts_->server == nullptr) return;
-  if (parts_->gate != nullptr) parts_->gate->Stop();
+  if (parts_->port != nullptr) parts_->port->Stop();
   parts_->sessions->EndAll(reason);
-  parts_->server->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                                        gpr_time_from_millis(grace.count(), GPR_TIMESPAN)));
+  parts_->server->Shutdown(GrpcDeadlineIn(grace));
   parts_->server->Wait();
   parts_->server.reset();
 }

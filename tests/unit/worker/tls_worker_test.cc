@@ -8,7 +8,9 @@
 #include "common/base/unix_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc_backend/protocol/grpc_calls.h"
 #include "rpc_backend/protocol/grpc_tls/call_policy.h"
+#include "rpc_backend/protocol/grpc_tls/gated_port.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_process.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
 #include "tests/support/status_matchers.h"
@@ -42,7 +44,11 @@ class TlsWorkerTest : public testing::Test {
     const auto tls =
         GrpcTls::Open(authority_.Write("caller", authority_.Make(role, {"caller"})), role);
     EXPECT_TRUE(tls.ok()) << tls.status();
-    grpc::GenericStub stub(grpc::CreateChannel(worker_->address(), (*tls)->ForWorkers()));
+    return Call(**tls, path);
+  }
+  grpc::Status Call(const GrpcTls& tls, const std::string& path) {
+    grpc::GenericStub stub(
+        grpc::CreateCustomChannel(worker_->address(), tls.ForWorkers(), OwnConnection()));
     grpc::ClientContext context;
     context.set_deadline(gpr_time_from_seconds(30, GPR_TIMESPAN));
     grpc::CompletionQueue queue;
@@ -80,6 +86,28 @@ TEST_F(TlsWorkerTest, Worker_MayAskForHealthOnly) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << path;
     EXPECT_THAT(status.error_message(), AllOf(HasSubstr("'caller'"), HasSubstr("role worker"),
                                               HasSubstr(path), HasSubstr("coordinator")));
+  }
+}
+
+// More in a moment than a gate has places for those that nobody knows.
+TEST_F(TlsWorkerTest, KnownCallers_TakeNoPlaceAtTheGate) {
+  const auto tls =
+      GrpcTls::Open(authority_.Write("caller", authority_.Make(TlsRole::kCoordinator, {"caller"})),
+                    TlsRole::kCoordinator);
+  ASSERT_THAT(tls, IsOk());
+  for (size_t i = 0; i < 2 * GateLimits().connections_per_host; ++i) {
+    const grpc::Status status = Call(**tls, "/grpc.health.v1.Health/Check");
+    ASSERT_TRUE(status.ok()) << i << ": " << status.error_message();
+  }
+}
+
+TEST(GatedPortTest, Peers_HaveTheNamesOfTheGate) {
+  EXPECT_EQ(GateNameOf("ipv4:10.1.2.3:567"), "10.1.2.3:567");
+  EXPECT_EQ(GateNameOf("ipv6:%5B2001:db8::1%5D:567"), "[2001:db8::1]:567");
+  EXPECT_EQ(GateNameOf("ipv6:[2001:db8::1]:567"), "[2001:db8::1]:567");
+  EXPECT_EQ(GateNameOf("ipv6:%5Bfe80::1%25eth0%5D:567"), "[fe80::1]:567");
+  for (const char* other : {"", "unix:", "ipv4", "ipv6:", "ipv6:%", "unix:/run/%5B"}) {
+    EXPECT_EQ(GateNameOf(other).find(':'), std::string::npos) << other;
   }
 }
 

@@ -52,6 +52,15 @@ class Client {
   void Say(const std::string& bytes) const {
     send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
+  // As the other side sees it.
+  std::string name() const {
+    sockaddr_in place = {};
+    socklen_t size = sizeof place;
+    getsockname(descriptor_, reinterpret_cast<sockaddr*>(&place), &size);
+    char text[INET_ADDRSTRLEN] = {};
+    inet_ntop(AF_INET, &place.sin_addr, text, sizeof text);
+    return std::string(text) + ":" + std::to_string(ntohs(place.sin_port));
+  }
   // Everything that arrives until the connection is closed; "?" where it is not.
   std::string Rest() const {
     std::string all;
@@ -197,6 +206,24 @@ TEST_F(ConnectionGateTest, Places_AreFreeAgainAfterTheHandshakesTime) {
     }
     EXPECT_TRUE(through);
     EXPECT_EQ(taken(), i);
+  }
+}
+
+TEST_F(ConnectionGateTest, WhoIsKnown_TakesNoPlace) {
+  Open({.first_bytes = std::chrono::hours(1),
+        .handshake = std::chrono::hours(1),
+        .connections = 1,
+        .connections_per_host = 1});
+  for (size_t i = 1; i <= 5; ++i) {
+    const Client client(gate_->port(), "127.0.0.1");
+    client.Say(Hello(true));
+    ASSERT_TRUE(AwaitTaken(i));
+    gate_->SetKnown("127.0.0.1:0");
+    gate_->SetKnown("");
+    const Client refused(gate_->port(), "127.0.0.1");
+    EXPECT_EQ(refused.Rest(), "");
+    gate_->SetKnown(client.name());
+    gate_->SetKnown(client.name());  // it has no second place
   }
 }
 

@@ -17,6 +17,7 @@
 #include "common/base/mutex.h"
 #include "common/base/random.h"
 #include "common/base/unix_time.h"
+#include "common/tls/connection_gate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/membership.grpc.pb.h"
@@ -166,6 +167,17 @@ TEST_F(JoinServerTest, CapturedJoin_SentAgain_IsRefusedOnBothSides) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("a join from"), HasSubstr("replayed")));
   EXPECT_EQ(claims(), 1);
+}
+
+// More at a time than a gate has places for those that nobody knows: machines behind one address.
+TEST_F(JoinServerTest, ManyWorkers_OfOneAddress_AllJoin) {
+  const auto server = StartServer();
+  const SessionKey key = JoinToken::KeyOf(kToken);
+  std::vector<std::unique_ptr<JoinClient>> members;  // who keep their connections
+  for (size_t i = 0; i < 2 * GateLimits().connections_per_host; ++i) {
+    members.push_back(NewClient(server->address()));
+    ASSERT_OK(members.back()->Join(key, SampleClaim()).status()) << i;
+  }
 }
 
 // A coordinator that lets everybody join, without the token.

@@ -58,6 +58,10 @@ class TlsFilesTest(Certificates):
     def digest(self, worker):
         return self.shake(worker, self.client(self.coordinator))
 
+    def presents(self, worker, digest):
+        """Handshakes without a call take places at the worker's gate for seconds: few of them."""
+        await_(self, "the new certificate", lambda: self.digest(worker) == digest, pause=0.3)
+
     def test_plain_copies_over_the_files(self):
         """As `cp` does: emptied, then written; key and certificate one after the other."""
         worker = self.worker(folder=self.live)
@@ -68,7 +72,7 @@ class TlsFilesTest(Certificates):
             time.sleep(2.5)  # gRPC looks every second
             self.assertEqual(self.digest(worker), first)
             (self.live / name).write_bytes((source / name).read_bytes())
-        await_(self, "the new certificate", lambda: self.digest(worker) == second)
+        self.presents(worker, second)
         self.works(worker)
         self.assertNotIn("grpc", worker.text().lower())
         self.assertEqual(worker.stop(), 0)
@@ -91,7 +95,7 @@ class TlsFilesTest(Certificates):
                 good_again(path.parent, source)
         for path, worker, _ in running:
             with self.subTest(path=path):
-                await_(self, "the new certificate", lambda: self.digest(worker) == second)
+                self.presents(worker, second)
                 self.assertEqual(worker.text().count(f"TLS: {path}: "), 1, worker.text())
                 self.assertNotIn("cc:", worker.text())  # lines of gRPC
                 self.assertEqual(worker.stop(), 0)

@@ -58,9 +58,9 @@ class Stream(threading.Thread):
         self.connection.close()
 
 
-def start(*arguments):
+def start(*arguments, **options):
     """A worker with probes: the worker and the address of those."""
-    worker = Worker("--metrics-port", "0", *arguments)
+    worker = Worker("--metrics-port", "0", *arguments, **options)
     probes = await_value(lambda: [line.rsplit("metrics on ", 1)[1] for line in worker.text().splitlines()
                                   if "metrics on " in line], 10)[0]
     return worker, probes.removesuffix("/metrics")

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "common/base/log.h"
+#include "common/flags/flag_checks.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_process.h"
 #include "rpc_backend/protocol/silence_protobuf.h"
 #include "worker/worker.h"
@@ -99,10 +100,11 @@ int RunWorkerCommandLine(int argc, char** argv, const DeviceFactory& factory,
   bool print_metrics = false;
   AddFlags(app, options);
   app.add_flag("--print-metrics", print_metrics, "list the metrics that a worker can have");
+  CheckFlagValues(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    if (error.get_exit_code() == 0) return PrintHelp(app, error);
     Logger("weft-worker", LogLevel::kInfo).Error(error.what());
     return 2;
   }

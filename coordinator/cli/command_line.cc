@@ -2,32 +2,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/flag_value.h"
+#include "common/flags/flag_checks.h"
 #include "coordinator/cli/arguments.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit_code.h"
 
 namespace weft {
 namespace {
-
-// Texts, which may be empty.
-bool MayBeEmpty(const CLI::Option& option) {
-  return option.get_positional() || option.check_lname("prompt") || option.check_lname("system");
-}
-
-void CheckValues(CLI::App& app) {
-  for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
-    if (option->get_items_expected_max() == 0 || MayBeEmpty(*option)) continue;
-    const bool integer = option->get_type_name() == "INT";
-    option->check([integer](const std::string& value) { return FlagValueFault(value, integer); });
-  }
-  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-    CheckValues(*command);
-  }
-}
 
 // --layout says how tensors are split, and would win.
 absl::Status CheckSplit(const CLI::App& app) {
@@ -41,12 +24,6 @@ absl::Status CheckSplit(const CLI::App& app) {
         absl::StrCat("--split-mode ", text, " and --layout contradict each other"));
   }
   return absl::OkStatus();
-}
-
-// --help and --version; returns an exit code.
-int PrintAndExit(const CLI::App& app, const CLI::ParseError& error) {
-  app.exit(error);
-  return std::cout.flush() && std::fflush(stdout) == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -108,11 +85,11 @@ int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger
   AddDoctorCommand(app, context);
   AddDigestCommand(app, context);
   AddCertsCommand(app, context);
-  CheckValues(app);
+  CheckFlagValues(app, {"prompt", "system"});
   try {
     app.parse(NormalizeArguments(argc, argv));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return PrintAndExit(app, error);
+    if (error.get_exit_code() == 0) return PrintHelp(app, error);
     logger.Error(error.what());
     return kExitUsage;
   }

@@ -29,15 +29,10 @@ constexpr const char* kWorkerVariable = "WEFT_WORKER";
 constexpr const char* kTlsVariable = "WEFT_TLS";
 
 absl::Status CheckSecurityFlags(const FleetFlags& flags) {
-  const std::string& transport = flags.transport;
-  if (transport != "auto" && transport != "ucx" && transport != "grpc" && transport != "tls") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--transport: '", transport, "': want auto, ucx, grpc or tls"));
-  }
   if (!flags.tls.empty() && flags.insecure) {
     return absl::InvalidArgumentError("--insecure and --tls contradict each other");
   }
-  if (transport == "tls" && flags.tls.empty() && flags.local_workers == 0) {
+  if (flags.transport == "tls" && flags.tls.empty() && flags.local_workers == 0) {
     return absl::InvalidArgumentError("--data-plane tls needs --tls DIR");
   }
   return absl::OkStatus();
@@ -138,6 +133,7 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
       .add_option("--transport,--data-plane", flags.transport,
                   "what carries activations: ucx, grpc, tls (grpc, all of it encrypted), or auto "
                   "(ucx where all have it)")
+      ->check(CLI::IsMember({"auto", "ucx", "grpc", "tls"}))
       ->capture_default_str()
       ->group(kGroup);
   command

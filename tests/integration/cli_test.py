@@ -10,6 +10,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE_DIR", "."))
 WEFT = os.environ.get("WEFT_BIN_DIR", "build/release/bin") + "/weft"
+WORKER = WEFT + "-worker"
 MODELS = SOURCE / "models"
 DATA = SOURCE / "tests" / "data" / "models"
 F16 = MODELS / "shakespeare-f16.gguf"
@@ -72,6 +73,7 @@ class Usage(unittest.TestCase):
         self.check_error(2, "--seed", "run", "-m", Q8, "-p", "x", "--seed", "99999999999999999999")
         self.check_error(2, "--layout", "run", "-m", Q8, "-p", "x", "-sm", "none", "--layout", "tp=2")
         self.check_error(2, "--layout", "run", "-m", Q8, "-p", "x", "-sm", "layer", "--layout", "tp=2")
+        self.check_error(2, "pigeon", "run", "-m", Q8, "-p", "x", "--transport", "pigeon")
         self.check_error(2, "twice", "run", "-m", Q8, "-p", "x", "--layout", "tp=2,tp=1")
         self.check_error(2, "token id", "eval", "-m", Q8, "--tokens", "1,two")
         self.check_error(2, "99999", "eval", "-m", Q8, "--tokens", "1,99999")
@@ -94,9 +96,12 @@ class Usage(unittest.TestCase):
         self.assertEqual(weft("run", "-m", Q8, "-p", "", "-n", "1").returncode, 0)
 
     def test_help_that_cannot_be_written_is_an_error(self):
-        for arguments in (["--help"], ["--version"], ["run", "--help"], ["serve", "--print-metrics"]):
+        for program, *arguments in ((WEFT, "--help"), (WEFT, "--version"), (WEFT, "run", "--help"),
+                                    (WEFT, "serve", "--print-metrics"), (WORKER, "--help"), (WORKER, "--version"),
+                                    (WORKER, "--print-metrics")):
             with open("/dev/full", "w", encoding="utf-8") as full:
-                self.assertNotEqual(subprocess.run([WEFT, *arguments], stdout=full, check=False).returncode, 0, arguments)
+                result = subprocess.run([program, *arguments], stdout=full, check=False)
+            self.assertNotEqual(result.returncode, 0, arguments)
 
     def test_not_enough_memory_says_what_to_do(self):
         result = weft("run", "-m", Q8, "-p", "x", "-c", str(1 << 26))

@@ -1,0 +1,46 @@
+#include "common/flags/flag_checks.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+namespace weft {
+namespace {
+
+// Empty where there is nothing wrong.
+std::string FaultOf(const std::string& value, bool integer) {
+  if (value.empty()) return "the value is empty; is a variable not set?";
+  if (!integer) return "";
+  errno = 0;
+  std::strtoll(value.c_str(), nullptr, 10);
+  return errno == ERANGE ? "'" + value + "' is beyond what a number of 64 bits holds" : "";
+}
+
+}  // namespace
+
+void CheckFlagValues(CLI::App& app, std::initializer_list<const char*> texts) {
+  const auto may_be_empty = [texts](const CLI::Option& option) {
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](const char* name) { return option.check_lname(name); });
+  };
+  for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
+    const bool flag = option->get_items_expected_max() == 0;  // without a value
+    if (flag || option->get_positional() || may_be_empty(*option)) continue;
+    const bool integer = option->get_type_name() == "INT";
+    option->check([integer](const std::string& value) { return FaultOf(value, integer); });
+  }
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    CheckFlagValues(*command, texts);
+  }
+}
+
+int PrintHelp(const CLI::App& app, const CLI::ParseError& error) {
+  app.exit(error);
+  return std::cout.flush() && std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+}  // namespace weft

@@ -4,11 +4,13 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "common/base/host_address.h"
 #include "common/base/status_macros.h"
 #include "common/base/system_random.h"
 #include "common/host/control_group.h"
@@ -348,6 +350,18 @@ class WorkerEnd {
   std::optional<Clock::TimePoint> deadline_;  // once it drains
 };
 
+bool IsOrphan(const WorkerOptions& options) {
+  return options.parent != 0 && getppid() != options.parent;
+}
+
+// A coordinator that was killed leaves the folder that it made for the sockets of its workers; the
+// last of them finds it empty.
+void RemoveEmptyFolder(const WorkerOptions& options) {
+  const absl::StatusOr<HostAddress> address = ParseHostAddress(options.listen, 0);
+  if (!address.ok() || address->socket_path.empty()) return;
+  (void)rmdir(std::filesystem::path(address->socket_path).parent_path().c_str());
+}
+
 absl::Status RunUntilEnd(Worker& worker, const WorkerOptions& options, Logger& logger) {
   ASSIGN_OR_RETURN(const std::unique_ptr<EventLoop> events, EventLoop::Create());
   WorkerEnd end(worker, *events, options.drain_seconds, logger);
@@ -357,7 +371,7 @@ absl::Status RunUntilEnd(Worker& worker, const WorkerOptions& options, Logger& l
   RETURN_IF_ERROR(events->Every(kLook, [&] {
     worker.CheckSessions();
     end.Look();
-    if (options.parent != 0 && getppid() != options.parent) events->Stop();
+    if (IsOrphan(options)) events->Stop();
   }));
   if (worker.metrics_port() != 0) {
     logger.Info(StdView(absl::StrCat("metrics on http://", options.metrics_host, ":",
@@ -377,6 +391,10 @@ int RunWorker(const WorkerOptions& options, const DeviceFactory& factory, Logger
       Worker::Start(options, factory, logger, wrap_ucx);
   absl::Status status = worker.status();
   if (status.ok()) status = RunUntilEnd(**worker, options, logger);
+  if (worker.ok() && IsOrphan(options)) {
+    worker->reset();
+    RemoveEmptyFolder(options);
+  }
   if (status.ok()) return 0;
   logger.Error(StdView(status.message()));
   switch (worker.status().code()) {

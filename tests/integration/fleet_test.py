@@ -364,6 +364,20 @@ class Failure(unittest.TestCase):
                 time.sleep(0.05)
             self.assertEqual(worker.text().count("closed"), 2, worker.text())
 
+    def test_a_coordinator_that_is_killed_leaves_no_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            process = subprocess.Popen(
+                [WEFT, "run", "-m", DEMO, "-p", "ROMEO:", "-n", "100000", "-c", "0", "--ignore-eos", "--local-workers", "2"],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "TMPDIR": folder})
+            self.assertNotEqual(process.stdout.read(1), b"", "no token")
+            self.assertNotEqual(os.listdir(folder), [])
+            process.kill()
+            process.communicate(timeout=60)
+            deadline = time.monotonic() + 30
+            while os.listdir(folder) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            self.assertEqual(os.listdir(folder), [])
+
     def test_not_enough_memory_at_a_worker(self):
         with Worker("--memory", "64kb") as worker:
             result = weft("run", "-m", DEMO, "-p", "x", "-n", "1", "--workers", worker.address)
@@ -386,7 +400,10 @@ class Failure(unittest.TestCase):
                 (["--announce", "two words"], "--announce"),
                 (["--threads", "-1"], "--threads"),
                 (["--devices", "toaster"], "toaster"),
-                (["--transport", "pigeon"], "pigeon")):
+                (["--transport", "pigeon"], "pigeon"),
+                (["--tls", ""], "--tls"),  # most likely a variable that is not set
+                (["--metrics-token-file", ""], "--metrics-token-file"),
+                (["--lease-ms", "99999999999999999999"], "--lease-ms")):
             result = subprocess.run([str(BIN / "weft-worker"), *arguments], capture_output=True, timeout=60, encoding="utf-8",
                                     check=False)
             self.assertEqual(result.returncode, 2, (arguments, result.stderr))

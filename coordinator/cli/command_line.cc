@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <iostream>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/flag_value.h"
 #include "coordinator/cli/arguments.h"
 #include "coordinator/cli/commands/commands.h"
@@ -27,20 +26,6 @@ void CheckValues(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     CheckValues(*command);
   }
-}
-
-// --layout says how tensors are split, and would win.
-absl::Status CheckSplit(const CLI::App& app) {
-  for (const CLI::App* command : app.get_subcommands()) {
-    const CLI::Option* layout = command->get_option_no_throw("--layout");
-    const CLI::Option* mode = command->get_option_no_throw("--split-mode");
-    if (layout == nullptr || mode == nullptr || layout->empty() || mode->empty()) continue;
-    const std::string text = mode->as<std::string>();
-    if (text == "tensor") continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--split-mode ", text, " and --layout contradict each other"));
-  }
-  return absl::OkStatus();
 }
 
 // --help and --version; returns an exit code.
@@ -116,8 +101,7 @@ int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger
     logger.Error(error.what());
     return kExitUsage;
   }
-  absl::Status status = CheckSplit(app);
-  if (status.ok() && context.action) status = context.action();
+  const absl::Status status = context.action ? context.action() : absl::OkStatus();
   if (!status.ok()) logger.Error(std::string(status.message()));
   return ExitCode(status);
 }

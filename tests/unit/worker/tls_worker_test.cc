@@ -1,5 +1,4 @@
 // What a worker's certificate opens at another worker, and what it does not.
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
@@ -11,6 +10,7 @@
 #include "rpc_backend/protocol/grpc_tls/call_policy.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_process.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
+#include "tests/support/generic_call.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_certificates.h"
 #include "worker/worker.h"
@@ -42,21 +42,7 @@ class TlsWorkerTest : public testing::Test {
     const auto tls =
         GrpcTls::Open(authority_.Write("caller", authority_.Make(role, {"caller"})), role);
     EXPECT_TRUE(tls.ok()) << tls.status();
-    grpc::GenericStub stub(grpc::CreateChannel(worker_->address(), (*tls)->ForWorkers()));
-    grpc::ClientContext context;
-    context.set_deadline(gpr_time_from_seconds(30, GPR_TIMESPAN));
-    grpc::CompletionQueue queue;
-    const grpc::Slice nothing;
-    const grpc::ByteBuffer request(&nothing, 1);
-    auto call = stub.PrepareUnaryCall(&context, path, request, &queue);
-    call->StartCall();
-    grpc::ByteBuffer reply;
-    grpc::Status status;
-    call->Finish(&reply, &status, &call);
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
-    return status;
+    return CallByPath(grpc::CreateChannel(worker_->address(), (*tls)->ForWorkers()), path, "");
   }
 
   Logger logger_{"tls_worker_test", LogLevel::kError};

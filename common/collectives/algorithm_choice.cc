@@ -18,15 +18,9 @@ double Microseconds(int64_t steps, int64_t messages, double bytes, const LinkMod
   return (chain + kShareOfSender * more) * link.latency_us + bytes / link.bytes_per_s * 1e6;
 }
 
-bool IsHostsFirst(CollectiveAlgorithm algorithm) {
-  return algorithm == CollectiveAlgorithm::kHostsFirstRecursiveDoubling ||
-         algorithm == CollectiveAlgorithm::kHostsFirstByParts;
-}
-
 bool Allows(AllReducePolicy policy, CollectiveAlgorithm algorithm) {
-  const bool by_parts = algorithm == CollectiveAlgorithm::kByParts ||
-                        algorithm == CollectiveAlgorithm::kHostsFirstByParts;
-  return policy == AllReducePolicy::kAuto || by_parts == (policy == AllReducePolicy::kByParts);
+  return policy == AllReducePolicy::kAuto ||
+         IsByParts(algorithm) == (policy == AllReducePolicy::kByParts);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <numeric>
 
@@ -9,13 +10,6 @@ namespace weft {
 namespace {
 
 using Ranks = std::vector<int32_t>;
-
-// The largest power of two that is at most n >= 1.
-size_t PowerOfTwoAtMost(size_t n) {
-  size_t power = 1;
-  while (power * 2 <= n) power *= 2;
-  return power;
-}
 
 class ScheduleBuilder {
  public:
@@ -79,7 +73,7 @@ class ScheduleBuilder {
   }
 
   void RecursiveDoubling(const Ranks& ranks, const ElementRange& range) {
-    const size_t core = PowerOfTwoAtMost(ranks.size());
+    const size_t core = std::bit_floor(ranks.size());
     if (core < ranks.size()) {
       NextRound();
       for (size_t j = core; j < ranks.size(); ++j) {
@@ -103,7 +97,7 @@ class ScheduleBuilder {
 
   // A binomial tree: whoever has it hands it on to a rank at half the distance.
   void Broadcast(const Ranks& ranks, const ElementRange& range) {
-    size_t distance = PowerOfTwoAtMost(ranks.size());
+    size_t distance = std::bit_floor(ranks.size());
     if (distance == ranks.size()) distance /= 2;
     bool first = true;
     for (; distance > 0; distance /= 2) {
@@ -218,18 +212,11 @@ void AllReduceHostsFirst(ScheduleBuilder& builder, const std::vector<Ranks>& gro
   }
 }
 
-bool IsHostsFirst(CollectiveAlgorithm algorithm) {
-  return algorithm == CollectiveAlgorithm::kHostsFirstByParts ||
-         algorithm == CollectiveAlgorithm::kHostsFirstRecursiveDoubling;
-}
-
 void AllReduce(ScheduleBuilder& builder, const CollectiveShape& shape) {
   const ElementRange range{0, shape.elements};
-  const bool by_parts = shape.algorithm == CollectiveAlgorithm::kByParts ||
-                        shape.algorithm == CollectiveAlgorithm::kHostsFirstByParts;
-  const bool hosts_first = IsHostsFirst(shape.algorithm);
+  const bool by_parts = IsByParts(shape.algorithm);
   const std::vector<Ranks> groups = GroupByHost(shape.hosts);
-  if (hosts_first && groups.size() > 1 && groups.size() < shape.hosts.size()) {
+  if (IsHostsFirst(shape.algorithm) && groups.size() > 1 && groups.size() < shape.hosts.size()) {
     return AllReduceHostsFirst(builder, groups, range, by_parts);
   }
   Ranks all(shape.hosts.size());
@@ -284,20 +271,25 @@ std::string_view CollectiveAlgorithmName(CollectiveAlgorithm algorithm) {
   return "?";
 }
 
+bool IsByParts(CollectiveAlgorithm algorithm) {
+  return algorithm == CollectiveAlgorithm::kByParts ||
+         algorithm == CollectiveAlgorithm::kHostsFirstByParts;
+}
+
+bool IsHostsFirst(CollectiveAlgorithm algorithm) {
+  return algorithm == CollectiveAlgorithm::kHostsFirstRecursiveDoubling ||
+         algorithm == CollectiveAlgorithm::kHostsFirstByParts;
+}
+
 namespace {
 
 // The order of recursive doubling among these.
 std::string DoublingOrder(std::vector<std::string> terms) {
-  const auto add = [&](size_t to, size_t from) {
+  AddAsDoubling(terms.size(), [&](size_t to, size_t from) {
     // Sums commute.
     const auto [first, second] = std::minmax(terms[to], terms[from]);
     terms[to] = "(" + first + "+" + second + ")";
-  };
-  const size_t core = PowerOfTwoAtMost(terms.size());
-  for (size_t j = core; j < terms.size(); ++j) add(j - core, j);
-  for (size_t distance = 1; distance < core; distance *= 2) {
-    for (size_t i = 0; i < core; i += 2 * distance) add(i, i + distance);
-  }
+  });
   return terms[0];
 }
 

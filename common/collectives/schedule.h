@@ -11,6 +11,8 @@
 // holder goes on with it beside those it sends it to: both sides of an exchange add rounded values.
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -37,6 +39,8 @@ enum class CollectiveAlgorithm : uint8_t {
 };
 inline constexpr int kCollectiveAlgorithmCount = 4;
 std::string_view CollectiveAlgorithmName(CollectiveAlgorithm algorithm);
+bool IsByParts(CollectiveAlgorithm algorithm);
+bool IsHostsFirst(CollectiveAlgorithm algorithm);
 
 // Elements [begin, end).
 struct ElementRange {
@@ -63,8 +67,19 @@ struct Exchange {
   friend bool operator==(const Exchange&, const Exchange&) = default;
 };
 
-// A range that becomes the sum of terms: its own, number `own`, and those that were received. Added
-// up as recursive doubling among so many ranks does it.
+// Adds `count` >= 1 terms up as recursive doubling among so many ranks does it: add(to, from) adds
+// term `from` to term `to`; the sum is term 0.
+template <typename Add>
+void AddAsDoubling(size_t count, const Add& add) {
+  const size_t core = std::bit_floor(count);
+  for (size_t j = core; j < count; ++j) add(j - core, j);
+  for (size_t distance = 1; distance < core; distance *= 2) {
+    for (size_t i = 0; i < core; i += 2 * distance) add(i, i + distance);
+  }
+}
+
+// A range that becomes the sum of terms: its own, number `own`, and those that were received; by
+// AddAsDoubling.
 struct TermSum {
   ElementRange range;
   int32_t terms = 0;  // 0: no sum

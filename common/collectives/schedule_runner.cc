@@ -1,7 +1,6 @@
 #include "common/collectives/schedule_runner.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "common/base/status_macros.h"
 #include "common/collectives/wire_format.h"
@@ -73,34 +72,29 @@ class RoundRunner {
     return link_.Send(call_, exchange.peer, exchange.send_number, bytes);
   }
 
-  absl::Span<float> Term(int32_t term, int64_t elements) const {
-    return absl::MakeSpan(scratch_.terms)
-        .subspan(static_cast<size_t>(term * elements), static_cast<size_t>(elements));
+  absl::Span<float> Term(size_t term, int64_t elements) const {
+    const auto size = static_cast<size_t>(elements);
+    return absl::MakeSpan(scratch_.terms).subspan(term * size, size);
   }
 
-  // The order of recursive doubling (SumOrder).
   void AddUp(const TermSum& sum) {
     const int64_t elements = sum.range.size();
     const absl::Span<float> own = Values(sum.range);
-    std::copy(own.begin(), own.end(), Term(sum.own, elements).begin());
-    const auto add = [&](int32_t to, int32_t from) {
+    std::copy(own.begin(), own.end(), Term(static_cast<size_t>(sum.own), elements).begin());
+    AddAsDoubling(static_cast<size_t>(sum.terms), [&](size_t to, size_t from) {
       float* const target = Term(to, elements).data();
       const float* const other = Term(from, elements).data();
       for (int64_t i = 0; i < elements; ++i) target[i] += other[i];
-    };
-    const auto core = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(sum.terms)));
-    for (int32_t j = core; j < sum.terms; ++j) add(j - core, j);
-    for (int32_t distance = 1; distance < core; distance *= 2) {
-      for (int32_t i = 0; i < core; i += 2 * distance) add(i, i + distance);
-    }
+    });
     const absl::Span<float> total = Term(0, elements);
     std::copy(total.begin(), total.end(), own.begin());
   }
 
   absl::Status Receive(const Exchange& exchange) {
-    const absl::Span<float> target = exchange.combine == Combine::kTerm
-                                         ? Term(exchange.term, exchange.receive.size())
-                                         : Values(exchange.receive);
+    const absl::Span<float> target =
+        exchange.combine == Combine::kTerm
+            ? Term(static_cast<size_t>(exchange.term), exchange.receive.size())
+            : Values(exchange.receive);
     return link_.Receive(call_, exchange.peer, exchange.receive_number,
                          WireBytes(wire_, exchange.receive.size()),
                          [&](absl::Span<const uint8_t> bytes) {

@@ -1,9 +1,8 @@
 #include "common/cpu/cpu_device.h"
 
-#include <unistd.h>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "common/base/machine_memory.h"
 #include "common/base/status_macros.h"
 #include "common/cpu/cpu_backend.h"
 #include "common/cpu/op_dispatch.h"
@@ -26,12 +25,6 @@ const cpu::KernelTable* KernelsOf(InstructionSet isa) {
       return cpu::NeonKernels();
   }
   return nullptr;
-}
-
-int64_t PhysicalBytes() {
-  const int64_t pages = sysconf(_SC_PHYS_PAGES);
-  const int64_t page_bytes = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page_bytes > 0 ? pages * page_bytes : 0;
 }
 
 Support CheckExtents(const TensorLayout& layout) {
@@ -72,7 +65,7 @@ absl::StatusOr<std::unique_ptr<CpuDevice>> CpuDevice::Create(const CpuDeviceOpti
   }
   ASSIGN_OR_RETURN(std::unique_ptr<ComputePool> pool, ComputePool::Create(options.threads));
   const int64_t limit =
-      options.memory_limit_bytes > 0 ? options.memory_limit_bytes : PhysicalBytes();
+      options.memory_limit_bytes > 0 ? options.memory_limit_bytes : MachineMemoryBytes();
   return std::unique_ptr<CpuDevice>(new CpuDevice(options, limit, kernels, std::move(pool)));
 }
 

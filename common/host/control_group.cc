@@ -1,7 +1,5 @@
 #include "common/host/control_group.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -11,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/absl_view.h"
+#include "common/base/machine_memory.h"
 #include "common/base/processors.h"
 #include "common/host/system_file.h"
 
@@ -78,12 +77,6 @@ void ReadVersion1(const std::string& mount, const std::vector<absl::string_view>
   }
 }
 
-int64_t MachineBytes() {
-  const int64_t pages = sysconf(_SC_PHYS_PAGES);
-  const int64_t page_bytes = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page_bytes > 0 ? pages * page_bytes : 0;
-}
-
 }  // namespace
 
 ControlGroupLimits ReadControlGroupLimits(const std::string& root) {
@@ -119,7 +112,7 @@ int64_t DefaultMemoryBytes(int64_t machine_bytes, const ControlGroupLimits& limi
 }
 
 int64_t DefaultMemoryBytes() {
-  return DefaultMemoryBytes(MachineBytes(), ReadControlGroupLimits());
+  return DefaultMemoryBytes(MachineMemoryBytes(), ReadControlGroupLimits());
 }
 
 }  // namespace weft

@@ -23,6 +23,17 @@ class DataSinkAdapter final : public ByteSink {
   bool open_ = true;
 };
 
+// Whether a proxy in front might see where the body ends elsewhere than we do.
+bool HasUnclearLength(const httplib::Request& request) {
+  const size_t lengths = request.get_header_value_count("Content-Length");
+  if (lengths > 1 || request.get_header_value_count("Transfer-Encoding") > 1) return true;
+  const bool chunked = request.has_header("Transfer-Encoding");
+  if (chunked) {
+    return lengths > 0 || request.get_header_value("Transfer-Encoding") != "chunked";
+  }
+  return lengths == 1 && AnnouncedBytes(request) < 0;
+}
+
 }  // namespace
 
 int64_t AnnouncedBytes(const httplib::Request& request) {
@@ -50,16 +61,6 @@ const char* HeadFault(const httplib::Request& request) {
     }
   }
   return nullptr;
-}
-
-bool HasUnclearLength(const httplib::Request& request) {
-  const size_t lengths = request.get_header_value_count("Content-Length");
-  if (lengths > 1 || request.get_header_value_count("Transfer-Encoding") > 1) return true;
-  const bool chunked = request.has_header("Transfer-Encoding");
-  if (chunked) {
-    return lengths > 0 || request.get_header_value("Transfer-Encoding") != "chunked";
-  }
-  return lengths == 1 && AnnouncedBytes(request) < 0;
 }
 
 HttpRequest HeadOf(const httplib::Request& request, std::string id) {

@@ -13,9 +13,6 @@ namespace weft {
 // Bytes of a body that a request announces; -1: nobody knows.
 int64_t AnnouncedBytes(const httplib::Request& request);
 
-// Whether a proxy in front might see where the body ends elsewhere than we do.
-bool HasUnclearLength(const httplib::Request& request);
-
 // Whether it has a body of known or unknown length.
 bool SaysLength(const httplib::Request& request);
 

@@ -77,27 +77,6 @@ class ProbeSocket {
 
 enum class Outcome { kDone, kFailed, kClosed, kLate };
 
-// Runs one operation of OpenSSL to its end.
-template <typename Operation>
-Outcome Drive(SSL* connection, ProbeSocket& socket, Operation operation) {
-  while (true) {
-    const int result = operation();
-    if (result > 0) return Outcome::kDone;
-    switch (SSL_get_error(connection, result)) {
-      case SSL_ERROR_WANT_READ:
-        if (!socket.Wait(POLLIN)) return Outcome::kLate;
-        break;
-      case SSL_ERROR_WANT_WRITE:
-        if (!socket.Wait(POLLOUT)) return Outcome::kLate;
-        break;
-      case SSL_ERROR_SSL:
-        return Outcome::kFailed;
-      default:
-        return Outcome::kClosed;
-    }
-  }
-}
-
 OpenSslPointer<SSL_CTX> MakeContext(const TlsFolder* own) {
   OpenSslPointer<SSL_CTX> context(SSL_CTX_new(TLS_client_method()));
   if (context == nullptr) return context;
@@ -116,14 +95,78 @@ OpenSslPointer<SSL_CTX> MakeContext(const TlsFolder* own) {
   return context;
 }
 
+// The server at an address, asked by a client of TLS.
+class ProbedServer {
+ public:
+  ProbedServer(const Clock& clock, Clock::TimePoint deadline) : socket_(clock, deadline) {}
+
+  // Whether there is a connection to shake hands on.
+  bool Connect(const HostAddress& address, const TlsFolder* own) {
+    if (address.host.empty() || !socket_.Connect(address)) return false;
+    context_ = MakeContext(own);
+    if (context_ == nullptr) return false;
+    connection_.reset(SSL_new(context_.get()));
+    return connection_ != nullptr && SSL_set_fd(ssl(), socket_.descriptor()) == 1;
+  }
+
+  Outcome ShakeHands() {
+    (void)TakeOpenSslError();
+    return Drive([this] { return SSL_connect(ssl()); });
+  }
+
+  Outcome ReadByte() {
+    char byte = 0;
+    return Drive([this, &byte] { return SSL_read(ssl(), &byte, 1); });
+  }
+
+  // After the handshake; null: it shows none.
+  OpenSslPointer<X509> Certificate() const {
+    return OpenSslPointer<X509>(SSL_get1_peer_certificate(ssl()));
+  }
+  // Why its certificate is not from the authority of this side; null: it is.
+  const char* StrangeAuthority() const {
+    const auto result = SSL_get_verify_result(ssl());
+    return result == X509_V_OK ? nullptr : X509_verify_cert_error_string(result);
+  }
+
+ private:
+  SSL* ssl() const { return connection_.get(); }
+
+  // Runs one operation of OpenSSL to its end.
+  template <typename Operation>
+  Outcome Drive(Operation operation) {
+    while (true) {
+      const int result = operation();
+      if (result > 0) return Outcome::kDone;
+      switch (SSL_get_error(ssl(), result)) {
+        case SSL_ERROR_WANT_READ:
+          if (!socket_.Wait(POLLIN)) return Outcome::kLate;
+          break;
+        case SSL_ERROR_WANT_WRITE:
+          if (!socket_.Wait(POLLOUT)) return Outcome::kLate;
+          break;
+        case SSL_ERROR_SSL:
+          return Outcome::kFailed;
+        default:
+          return Outcome::kClosed;
+      }
+    }
+  }
+
+  ProbeSocket socket_;
+  OpenSslPointer<SSL_CTX> context_;
+  OpenSslPointer<SSL> connection_;
+};
+
 std::string PemOf(X509* certificate) {
   const OpenSslPointer<BIO> out(BIO_new(BIO_s_mem()));
   if (out == nullptr || PEM_write_bio_X509(out.get(), certificate) != 1) return "";
   return TextOf(out.get());
 }
 
-std::string CertificateComplaint(SSL* connection, TlsRole role, const std::string& host) {
-  const OpenSslPointer<X509> certificate(SSL_get1_peer_certificate(connection));
+std::string CertificateComplaint(const ProbedServer& server, TlsRole role,
+                                 const std::string& host) {
+  const OpenSslPointer<X509> certificate = server.Certificate();
   if (certificate == nullptr) return "";
   const std::string pem = PemOf(certificate.get());
   const auto facts = ReadCertificateFacts(pem);
@@ -131,10 +174,9 @@ std::string CertificateComplaint(SSL* connection, TlsRole role, const std::strin
   if (const absl::Status dates = CheckCertificateDates(*facts, UnixSeconds()); !dates.ok()) {
     return absl::StrCat("its ", dates.message());
   }
-  if (const auto result = SSL_get_verify_result(connection); result != X509_V_OK) {
+  if (const char* const why = server.StrangeAuthority(); why != nullptr) {
     return absl::StrCat("its certificate ", CertificateText(*facts),
-                        " is not from the authority in ", kAuthorityFile,
-                        " here: ", X509_verify_cert_error_string(result));
+                        " is not from the authority in ", kAuthorityFile, " here: ", why);
   }
   return std::string(CheckPeerCertificate(pem, role, host).message());
 }
@@ -155,9 +197,8 @@ std::string FailureText(const TlsFolder* own) {
 }
 
 // After the handshake the server still has to accept our certificate; then gRPC speaks first.
-TlsExplanation AwaitWelcome(SSL* connection, ProbeSocket& socket, const TlsFolder& own) {
-  char byte = 0;
-  switch (Drive(connection, socket, [&] { return SSL_read(connection, &byte, 1); })) {
+TlsExplanation AwaitWelcome(ProbedServer& server, const TlsFolder& own) {
+  switch (server.ReadByte()) {
     case Outcome::kFailed:
       return {FailureText(&own), true};
     case Outcome::kClosed:
@@ -179,15 +220,9 @@ TlsExplanation AwaitWelcome(SSL* connection, ProbeSocket& socket, const TlsFolde
 TlsExplanation ExplainTlsFailure(const HostAddress& address, const ExpectedPeer& peer,
                                  const TlsFolder* own, const Clock& clock,
                                  Clock::TimePoint deadline) {
-  if (address.host.empty()) return {};
-  ProbeSocket socket(clock, deadline);
-  if (!socket.Connect(address)) return {};
-  const OpenSslPointer<SSL_CTX> context = MakeContext(own);
-  if (context == nullptr) return {};
-  const OpenSslPointer<SSL> connection(SSL_new(context.get()));
-  if (connection == nullptr || SSL_set_fd(connection.get(), socket.descriptor()) != 1) return {};
-  (void)TakeOpenSslError();
-  switch (Drive(connection.get(), socket, [&] { return SSL_connect(connection.get()); })) {
+  ProbedServer server(clock, deadline);
+  if (!server.Connect(address, own)) return {};
+  switch (server.ShakeHands()) {
     case Outcome::kFailed: {
       std::string text = FailureText(own);
       const bool certain = !text.empty();
@@ -202,10 +237,10 @@ TlsExplanation ExplainTlsFailure(const HostAddress& address, const ExpectedPeer&
       return {};
   }
   if (own == nullptr) return {kTlsThere, true};
-  std::string complaint = CertificateComplaint(connection.get(), peer.role,
-                                               peer.name.empty() ? address.host : peer.name);
+  std::string complaint =
+      CertificateComplaint(server, peer.role, peer.name.empty() ? address.host : peer.name);
   if (!complaint.empty()) return {std::move(complaint), true};
-  return AwaitWelcome(connection.get(), socket, *own);
+  return AwaitWelcome(server, *own);
 }
 
 absl::StatusOr<CertificateFacts> ReadServerCertificate(const HostAddress& address,
@@ -213,16 +248,11 @@ absl::StatusOr<CertificateFacts> ReadServerCertificate(const HostAddress& addres
                                                        Clock::TimePoint deadline) {
   const absl::Status none =
       absl::UnavailableError(absl::StrCat("no handshake with ", address.Text()));
-  ProbeSocket socket(clock, deadline);
-  if (address.host.empty() || !socket.Connect(address)) return none;
-  const OpenSslPointer<SSL_CTX> context = MakeContext(&own);
-  if (context == nullptr) return none;
-  const OpenSslPointer<SSL> connection(SSL_new(context.get()));
-  if (connection == nullptr || SSL_set_fd(connection.get(), socket.descriptor()) != 1) return none;
-  const Outcome outcome =
-      Drive(connection.get(), socket, [&] { return SSL_connect(connection.get()); });
+  ProbedServer server(clock, deadline);
+  if (!server.Connect(address, &own)) return none;
+  const Outcome outcome = server.ShakeHands();
   (void)TakeOpenSslError();
-  const OpenSslPointer<X509> certificate(SSL_get1_peer_certificate(connection.get()));
+  const OpenSslPointer<X509> certificate = server.Certificate();
   if (outcome != Outcome::kDone || certificate == nullptr) return none;
   return ReadCertificateFacts(PemOf(certificate.get()));
 }

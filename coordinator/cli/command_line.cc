@@ -3,30 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "absl/strings/str_cat.h"
 #include "common/flags/flag_checks.h"
 #include "coordinator/cli/arguments.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit_code.h"
 
 namespace weft {
-namespace {
-
-// --layout says how tensors are split, and would win.
-absl::Status CheckSplit(const CLI::App& app) {
-  for (const CLI::App* command : app.get_subcommands()) {
-    const CLI::Option* layout = command->get_option_no_throw("--layout");
-    const CLI::Option* mode = command->get_option_no_throw("--split-mode");
-    if (layout == nullptr || mode == nullptr || layout->empty() || mode->empty()) continue;
-    const std::string text = mode->as<std::string>();
-    if (text == "tensor") continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--split-mode ", text, " and --layout contradict each other"));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 void AddModelFlags(CLI::App& command, ModelFlags& flags) {
   command.add_option("-m,--model", flags.model, "GGUF file (the first part of a split one)")
@@ -93,8 +75,7 @@ int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger
     logger.Error(error.what());
     return kExitUsage;
   }
-  absl::Status status = CheckSplit(app);
-  if (status.ok() && context.action) status = context.action();
+  const absl::Status status = context.action ? context.action() : absl::OkStatus();
   if (!status.ok()) logger.Error(std::string(status.message()));
   return ExitCode(status);
 }

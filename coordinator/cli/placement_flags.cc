@@ -1,7 +1,6 @@
 #include "coordinator/cli/placement_flags.h"
 
 #include <CLI/CLI.hpp>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -17,6 +16,7 @@ namespace {
 
 // Of the flags in --help.
 constexpr const char* kGroup = "Placement";
+constexpr const char* kDefaultSplitMode = "layer";
 
 absl::StatusOr<int64_t> ParseLayers(const std::string& text) {
   int64_t layers = 0;
@@ -40,7 +40,13 @@ absl::StatusOr<std::vector<double>> ParseShares(const std::string& text) {
   return shares;
 }
 
-absl::StatusOr<SplitMode> ParseSplitMode(const std::string& text) {
+absl::StatusOr<SplitMode> ParseSplitMode(const PlacementFlags& flags) {
+  const std::string text = flags.split_mode.value_or(kDefaultSplitMode);
+  // --layout says how tensors are split, and would win.
+  if (!flags.layout.empty() && flags.split_mode && text != "tensor") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--split-mode ", text, " and --layout contradict each other"));
+  }
   if (text == "none") return SplitMode::kNone;
   if (text == "layer") return SplitMode::kLayer;
   if (text == "tensor") return SplitMode::kTensor;
@@ -162,7 +168,7 @@ void AddHoldingFlags(CLI::App& command, PlacementFlags& flags) {
   command
       .add_option("--sm,--split-mode", flags.split_mode,
                   "none: one device; layer: whole layers; tensor: every layer over all (-sm)")
-      ->capture_default_str()
+      ->default_str(kDefaultSplitMode)
       ->group(kGroup);
   command
       .add_option(
@@ -257,7 +263,7 @@ absl::StatusOr<PlacementRequest> ParsePlacementFlags(const PlacementFlags& flags
   ASSIGN_OR_RETURN(placement.n_gpu_layers, ParseLayers(flags.n_gpu_layers));
   placement.main_device = flags.main_device;
   ASSIGN_OR_RETURN(placement.tensor_split, ParseShares(flags.tensor_split));
-  ASSIGN_OR_RETURN(placement.split_mode, ParseSplitMode(flags.split_mode));
+  ASSIGN_OR_RETURN(placement.split_mode, ParseSplitMode(flags));
   if (!flags.layout.empty()) RETURN_IF_ERROR(ParseLayout(flags.layout, placement));
   RETURN_IF_ERROR(ParseReductions(flags, placement.split_mode, request.plan));
   for (const std::string& text : flags.overrides) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct PlacementFlags {
   std::string n_gpu_layers = "all";
   std::string main_device;
   std::string tensor_split;
-  std::string split_mode = "layer";
+  std::optional<std::string> split_mode;  // "layer" unless said
   std::string layout;
   std::string wire_type = "f32";
   std::string all_reduce = "auto";

@@ -1,6 +1,5 @@
 #include "coordinator/engine/step_plan.h"
 
-#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
@@ -9,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
-#include "coordinator/scheduler/detached_collectives.h"
 #include "coordinator/scheduler/pass_pipeline.h"
 
 namespace weft {
@@ -38,9 +36,23 @@ std::vector<std::string> AllReduceRemarks(const PlanContext& context) {
   return {remarks.begin(), remarks.end()};
 }
 
-int64_t CollectivesOf(const Graph& graph) {
-  return std::count_if(graph.nodes().begin(), graph.nodes().end(),
-                       [](const Node& node) { return IsCollective(node.op); });
+// How many collectives go on beside what their device computes; empty where none does.
+std::string OverlapRemark(const FleetProgram& program, int64_t tokens) {
+  int64_t all = 0;
+  int64_t detached = 0;
+  for (const ProcessProgram& process : program.processes) {
+    for (const Stream& stream : process.program.streams) {
+      for (const Command& command : stream.commands) {
+        const auto* collective = std::get_if<CollectiveCommand>(&command);
+        if (collective == nullptr) continue;
+        ++all;
+        detached += collective->detached ? 1 : 0;
+      }
+    }
+  }
+  if (detached == 0) return "";
+  return absl::StrCat("of ", tokens, " tokens: ", detached, " of ", all,
+                      " sums and gathers travel while their rank computes");
 }
 
 absl::StatusOr<StepPlan> Compile(const PlanInput& input, const ProcessGroup& group) {
@@ -52,15 +64,11 @@ absl::StatusOr<StepPlan> Compile(const PlanInput& input, const ProcessGroup& gro
     result.arena_lower_bound += pool.lower_bound;
   }
   if (!input.communicators.empty()) result.remarks = AllReduceRemarks(context);
-  const size_t detached = FindDetached(context, plan.scheduled).size();
-  if (detached > 0) {
-    result.remarks.push_back(absl::StrCat("of ", input.batch, " tokens: ", detached, " of ",
-                                          CollectivesOf(plan.scheduled.graph),
-                                          " sums and gathers travel while their rank computes"));
-  }
   result.copies = plan.copies;
   result.pipeline_refusal = plan.pipeline_refusal;
   ASSIGN_OR_RETURN(result.program, group.Compile(context, plan));
+  std::string overlap = OverlapRemark(result.program, input.batch);
+  if (!overlap.empty()) result.remarks.push_back(std::move(overlap));
   return result;
 }
 

@@ -71,25 +71,18 @@ int32_t GraphContext::CacheId(int64_t layer, bool is_value) {
   return -1;
 }
 
-NodeId GraphContext::CachePages(int64_t layer, bool is_value) {
-  const int32_t id = CacheId(layer, is_value);
-  if (id < 0) return kNoNode;
-  const auto found = cache_pages_.find(id);
-  if (found != cache_pages_.end()) return found->second;
-  const NodeId leaf =
-      builder_.Leaf(LeafKind::kCache, id, is_value ? shape_.value_type : shape_.key_type,
-                    caches_[id].PageExtents(shape_.pages),
-                    absl::StrCat(is_value ? "value_pages." : "key_pages.", layer));
-  cache_pages_.emplace(id, leaf);
-  return leaf;
-}
-
 NodeId GraphContext::Store(int64_t layer, bool is_value, NodeId rows) {
   const NodeId slots = Input(ModelInput::kSlots);
-  const NodeId pages = CachePages(layer, is_value);
-  const NodeId stored = builder_.KvStore(pages, rows, slots);
-  if (stored != kNoNode) cache_pages_[CacheId(layer, is_value)] = stored;
-  return stored;
+  const int32_t id = CacheId(layer, is_value);
+  if (id < 0) return kNoNode;
+  NodeId& pages = cache_pages_.emplace(id, kNoNode).first->second;
+  if (pages == kNoNode) {
+    pages = builder_.Leaf(LeafKind::kCache, id, is_value ? shape_.value_type : shape_.key_type,
+                          caches_[id].PageExtents(shape_.pages),
+                          absl::StrCat(is_value ? "value_pages." : "key_pages.", layer));
+  }
+  pages = builder_.KvStore(pages, rows, slots);
+  return pages;
 }
 
 NodeId GraphContext::Linear(std::string_view name, NodeId x) {

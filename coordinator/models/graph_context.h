@@ -42,11 +42,8 @@ class GraphContext {
   NodeId LayerWeight(int64_t layer, std::string_view suffix);
   NodeId Input(ModelInput input);
   NodeId PageTable();
-  // Pages of a layer's keys or values: leaf, or the result of the last store into it.
-  NodeId KeyPages(int64_t layer) { return CachePages(layer, false); }
-  NodeId ValuePages(int64_t layer) { return CachePages(layer, true); }
-  // Writes a layer's keys or values of the selected tokens; returns the pages, as KeyPages does
-  // from here on.
+  // Writes a layer's keys or values of the selected tokens; returns the layer's pages, to read
+  // after this write and those before it.
   NodeId StoreKeys(int64_t layer, NodeId keys) { return Store(layer, false, keys); }
   NodeId StoreValues(int64_t layer, NodeId values) { return Store(layer, true, values); }
 
@@ -59,7 +56,6 @@ class GraphContext {
  private:
   // The id of the layer's cache; -1, and an error of the builder, where there is none.
   int32_t CacheId(int64_t layer, bool is_value);
-  NodeId CachePages(int64_t layer, bool is_value);
   NodeId Store(int64_t layer, bool is_value, NodeId rows);
   NodeId InputLeaf(ModelInput input);
 
@@ -69,7 +65,7 @@ class GraphContext {
   GraphShape shape_;
   GraphBuilder builder_;
   absl::flat_hash_map<int32_t, NodeId> weight_leafs_;
-  absl::flat_hash_map<int32_t, NodeId> cache_pages_;
+  absl::flat_hash_map<int32_t, NodeId> cache_pages_;  // by cache: as the last store left them
   std::array<NodeId, kModelInputCount> inputs_;
   std::array<std::array<NodeId, kModelInputCount>, 2> half_inputs_;
   Half half_ = Half::kBoth;

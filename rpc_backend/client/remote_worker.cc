@@ -64,6 +64,7 @@ RemoteWorker::RemoteWorker(std::shared_ptr<WorkerConnection> connection)
   owned_.resize(devices.size());
   std::array<int, 4> counts{};
   std::vector<std::string> names;
+  names.reserve(devices.size());
   for (const WorkerDevice& device : devices) {
     names.push_back(absl::StrCat(name(), ".", AbslView(DeviceKindName(device.kind)),
                                  counts[static_cast<size_t>(device.kind)]++));

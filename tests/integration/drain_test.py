@@ -58,19 +58,28 @@ class Stream(threading.Thread):
         self.connection.close()
 
 
-def start(*arguments, **options):
-    """A worker with probes: the worker and the address of those."""
-    worker = Worker("--metrics-port", "0", *arguments, **options)
-    probes = await_value(lambda: [line.rsplit("metrics on ", 1)[1] for line in worker.text().splitlines()
-                                  if "metrics on " in line], 10)[0]
-    return worker, probes.removesuffix("/metrics")
+class FleetTest(unittest.TestCase):
+    """A test that fails leaves no process behind."""
+
+    def start(self, *arguments, **options):
+        """A worker with probes: the worker and the address of those."""
+        worker = Worker("--metrics-port", "0", *arguments, **options)
+        self.addCleanup(worker.kill)
+        probes = await_value(lambda: [line.rsplit("metrics on ", 1)[1] for line in worker.text().splitlines()
+                                      if "metrics on " in line], 10)[0]
+        return worker, probes.removesuffix("/metrics")
+
+    def serve(self, *workers, more=()):
+        server = Server("--workers", ",".join(worker.address for worker in workers), *more)
+        self.addCleanup(server.kill)
+        return server
 
 
-class Drain(unittest.TestCase):
+class Drain(FleetTest):
     def test_a_stream_ends_complete_and_the_server_goes_on_when_the_worker_is_back(self):
-        first, first_probes = start()
+        first, first_probes = self.start()
         with Worker() as second:
-            server = Server("--workers", f"{first.address},{second.address}")
+            server = self.serve(first, second)
             # Long enough to be under way still when the signal comes, and short enough for --drain-seconds.
             stream = Stream(server, "ROMEO:", 400)
             await_value(lambda: len(stream.text) > 20, 60)
@@ -87,15 +96,14 @@ class Drain(unittest.TestCase):
                 await_value(server.is_ready, 60)
                 self.assertEqual(server.complete("ROMEO:", 10), run_alone("ROMEO:", 10))
                 self.assertEqual(server.stop(), 0)
-        first.kill()
 
     def test_without_sessions_it_ends_at_once(self):
         with Worker() as worker:
             self.assertEqual(worker.stop(), 0)
 
     def test_a_second_signal_ends_it_at_once(self):
-        first, probes = start("--drain-seconds", "3600")
-        server = Server("--workers", first.address)
+        first, probes = self.start("--drain-seconds", "3600")
+        server = self.serve(first)
         stream = Stream(server, "ROMEO:", 3000)
         await_value(lambda: len(stream.text) > 20, 60)
         first.signal(signal.SIGTERM)
@@ -105,13 +113,12 @@ class Drain(unittest.TestCase):
         self.assertEqual(first.process.wait(30), 0)
         server.stop()
         stream.join(60)
-        first.kill()
 
 
-class Stopped(unittest.TestCase):
+class Stopped(FleetTest):
     def test_a_stopped_worker_is_not_ready_though_live_and_ready_again_after(self):
         with Worker() as worker:
-            server = Server("--workers", worker.address)
+            server = self.serve(worker)
             self.assertTrue(server.is_ready())
             began = time.monotonic()
             worker.signal(signal.SIGSTOP)
@@ -125,12 +132,11 @@ class Stopped(unittest.TestCase):
             self.assertEqual(server.stop(), 0)
 
 
-class WorkerMetrics(unittest.TestCase):
+class WorkerMetrics(FleetTest):
     def test_what_is_shown_is_documented_and_moves(self):
-        worker, probes = start()
-        self.addCleanup(worker.kill)
+        worker, probes = self.start()
         before = metrics_text.parse(get(probes + "/metrics")[1])
-        server = Server("--workers", worker.address)
+        server = self.serve(worker)
         server.complete("ROMEO:", 20)
         status, text = get(probes + "/metrics")
         self.assertEqual(status, 200)
@@ -154,9 +160,9 @@ class WorkerMetrics(unittest.TestCase):
         self.assertEqual(worker.stop(), 0)
 
     def test_collectives(self):
-        worker, probes = start()
+        worker, probes = self.start()
         with worker, Worker() as other:
-            server = Server("--workers", f"{worker.address},{other.address}", "--split-mode", "tensor")
+            server = self.serve(worker, other, more=("--split-mode", "tensor"))
             server.complete("ROMEO:", 10)
             metrics = metrics_text.parse(get(probes + "/metrics")[1])
             self.assertGreater(metrics_text.total(metrics, "weft_worker_collective_seconds"), 0)
@@ -166,14 +172,14 @@ class WorkerMetrics(unittest.TestCase):
     def test_cache(self):
         """Filled by the first load, found by the second."""
         with tempfile.TemporaryDirectory() as folder:
-            worker, probes = start("--cache", folder, "--cache-quota", "1000000000", "--no-files")
+            worker, probes = self.start("--cache", folder, "--cache-quota", "1000000000", "--no-files")
             with worker:
                 def read():
                     return metrics_text.parse(get(probes + "/metrics")[1])
                 self.assertEqual(metrics_text.total(read(), "weft_worker_cache_bytes"), 0)
                 for name in ("weft_worker_cache_misses_total", "weft_worker_cache_hits_total"):
                     self.assertEqual(metrics_text.total(read(), name), 0)
-                    server = Server("--workers", worker.address)
+                    server = self.serve(worker)
                     self.assertEqual(server.stop(), 0)
                     self.assertGreater(metrics_text.total(read(), name), 0, name)
                 self.assertGreater(metrics_text.total(read(), "weft_worker_cache_bytes"), 0)

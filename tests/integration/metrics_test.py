@@ -14,8 +14,7 @@ import time
 import unittest
 
 import metrics_text
-from drain_test import get, start
-from serve_cli_test import Server
+from drain_test import FleetTest, get
 from serve_process import MODEL, WEFT, await_value
 
 NIGHTLY = "--nightly" in sys.argv
@@ -74,16 +73,14 @@ class Watch(threading.Thread):
         await_value(lambda: not set(names) - self.moved(), 60)
 
 
-class Metrics(unittest.TestCase):
+class Metrics(FleetTest):
     def setUp(self):
-        self.workers = [start() for _ in range(2)]
-        for worker, _ in self.workers:
-            self.addCleanup(worker.kill)
-        listed = ",".join(worker.address for worker, _ in self.workers)
+        self.workers = [self.start() for _ in range(2)]
         # Room for one sequence and a little, two at a time, and one that waits.
-        more = ["--worker-timeout", "60"] if NIGHTLY else []
-        self.server = Server("--workers", listed, "-np", "2", "--queue", "2", "-c", "256", "--cache-tokens", "288", *more)
-        self.addCleanup(self.server.process.kill)
+        flags = ["-np", "2", "--queue", "2", "-c", "256", "--cache-tokens", "288"]
+        if NIGHTLY:
+            flags += ["--worker-timeout", "60"]
+        self.server = self.serve(*(worker for worker, _ in self.workers), more=flags)
         self.watch = Watch(f"http://127.0.0.1:{self.server.health_port}/metrics")
         self.watches = [Watch(probes + "/metrics") for _, probes in self.workers]
 
@@ -121,8 +118,7 @@ class Metrics(unittest.TestCase):
         worker.signal(signal.SIGKILL)
         self.watch.await_moved("weft_ready", "weft_sessions_lost_total")
         connection.close()
-        self.workers[0] = start(listen=worker.address)
-        self.addCleanup(self.workers[0][0].kill)
+        self.workers[0] = self.start(listen=worker.address)
         await_value(self.server.is_ready, 60)
         self.server.complete("ROMEO:", 4)
 

@@ -33,7 +33,11 @@ class ServeProcess:
         with open(self.log.name, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen([WEFT, "serve", "-m", model, "--port", "0", *arguments],
                                             stdout=subprocess.DEVNULL, stderr=log)
-        found = await_value(lambda: READY.search(self.text()) or self.ended(), START_S)
+        try:
+            found = await_value(lambda: READY.search(self.text()) or self.ended(), START_S)
+        except AssertionError:
+            self.kill()
+            raise
         self.port, self.health_port = int(found.group(1)), int(found.group(2))
 
     def ended(self):
@@ -55,7 +59,11 @@ class ServeProcess:
         try:
             return self.process.wait(60)
         finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait(20)
-            self.log.close()
+            self.kill()
+
+    def kill(self):
+        """At once, where it has not ended: for tests that fail."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(20)
+        self.log.close()

@@ -62,6 +62,7 @@ Seeds ProgramSeeds() {
     Random random(seed);
     const Graph graph = MakeRandomGraph(random, 6);
     std::vector<int32_t> devices;
+    devices.reserve(static_cast<size_t>(graph.size()));
     for (int32_t i = 0; i < graph.size(); ++i) {
       devices.push_back(static_cast<int32_t>(random.Between(0, 1)));
     }

@@ -59,10 +59,8 @@ nlohmann::ordered_json FindingsJson(const std::vector<Finding>& findings) {
 }
 
 // The folder of --tls: what a worker would say of it, and how long it will.
-Finding CheckTls(const std::string& path) {
+Finding CheckTls(const std::string& path, const absl::StatusOr<TlsFolder>& folder, int64_t now) {
   const std::string subject = absl::StrCat("--tls ", path);
-  const int64_t now = UnixSeconds();
-  const absl::StatusOr<TlsFolder> folder = LoadTlsFolder(path, TlsRole::kCoordinator, now);
   if (folder.ok()) return CheckCertificate(subject, folder->facts, now);
   return {FindingLevel::kProblem, subject, std::string(folder.status().message()),
           "weft certs init makes such a folder, weft certs coordinator renews its certificate"};
@@ -70,7 +68,13 @@ Finding CheckTls(const std::string& path) {
 
 absl::Status Run(const DoctorFlags& flags, CommandContext& context) {
   std::vector<Finding> findings = CheckHost("this machine", ReadHostFacts());
-  if (!flags.fleet.tls.empty()) findings.push_back(CheckTls(flags.fleet.tls));
+  std::unique_ptr<TlsFolder> own;  // null: none, or none that could be used
+  if (!flags.fleet.tls.empty()) {
+    const int64_t now = UnixSeconds();
+    absl::StatusOr<TlsFolder> folder = LoadTlsFolder(flags.fleet.tls, TlsRole::kCoordinator, now);
+    findings.push_back(CheckTls(flags.fleet.tls, folder, now));
+    if (folder.ok()) own = std::make_unique<TlsFolder>(*std::move(folder));
+  }
   if (flags.fleet.any()) {
     std::shared_ptr<WorkerDirectory> found;  // workers stay members while they are looked at
     ASSIGN_OR_RETURN(FleetOptions options, ParseFleetFlags(flags.fleet, 0, "", context.logger));
@@ -83,7 +87,7 @@ absl::Status Run(const DoctorFlags& flags, CommandContext& context) {
       return absl::InvalidArgumentError(
           "weft doctor: --local-workers are fit if this machine is; name others with --workers");
     }
-    for (Finding& finding : VisitFleet(options, !flags.no_links, context.logger)) {
+    for (Finding& finding : VisitFleet(options, own.get(), !flags.no_links, context.logger)) {
       findings.push_back(std::move(finding));
     }
   }

@@ -4,14 +4,12 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
-#include "common/base/thread.h"
+#include "common/base/parallel.h"
 #include "common/base/unix_time.h"
-#include "common/tls/tls_folder.h"
 #include "common/tls/tls_probe.h"
 #include "coordinator/cluster/fleet_report.h"
 
@@ -37,7 +35,8 @@ LinkReport BrokenLink(std::string a, std::string b, const absl::Status& status) 
 
 class Visit {
  public:
-  Visit(const FleetOptions& options, Logger& logger) : options_(options), logger_(logger) {}
+  Visit(const FleetOptions& options, const TlsFolder* own, Logger& logger)
+      : options_(options), own_(own), logger_(logger) {}
 
   std::vector<Finding> Run(bool measure) {
     std::vector<absl::StatusOr<std::unique_ptr<Fleet>>> fleets = OpenEach();
@@ -60,17 +59,11 @@ class Visit {
     const size_t count = options_.workers.size();
     std::vector<absl::StatusOr<std::unique_ptr<Fleet>>> fleets(count);
     std::atomic<size_t> next = 0;
-    const auto open = [&] {
+    // Where a thread does not start, the others do its part, too.
+    RunParallel(std::min(count, kMostAtOnce), [&](size_t) {
       for (size_t i = next++; i < count; i = next++) fleets[i] = Open({options_.workers[i]});
-    };
-    std::vector<std::thread> threads;
-    while (threads.size() + 1 < std::min(count, kMostAtOnce)) {
-      absl::StatusOr<std::thread> thread = StartThread(open);
-      if (!thread.ok()) break;  // fewer do it, too
-      threads.push_back(*std::move(thread));
-    }
-    open();
-    for (std::thread& thread : threads) thread.join();
+      return absl::OkStatus();
+    }).IgnoreError();
     return fleets;
   }
 
@@ -102,14 +95,11 @@ class Visit {
 
   // That which the worker shows now, which may be newer than that of a connection.
   void VisitCertificate(const std::string& subject, const HostAddress& address) {
-    if (options_.tls.empty() || address.host.empty()) return;
-    const int64_t now = UnixSeconds();
-    const absl::StatusOr<TlsFolder> own = LoadTlsFolder(options_.tls, TlsRole::kCoordinator, now);
-    if (!own.ok()) return;  // that was said of --tls
+    if (own_ == nullptr || address.host.empty()) return;
     const SystemClock clock;
     const absl::StatusOr<CertificateFacts> shown =
-        ReadServerCertificate(address, *own, clock, clock.Now() + options_.loss_after);
-    if (shown.ok()) findings_.push_back(CheckCertificate(subject, *shown, now));
+        ReadServerCertificate(address, *own_, clock, clock.Now() + options_.loss_after);
+    if (shown.ok()) findings_.push_back(CheckCertificate(subject, *shown, UnixSeconds()));
   }
 
   void VisitLinks() {
@@ -147,6 +137,7 @@ class Visit {
   }
 
   const FleetOptions options_;
+  const TlsFolder* const own_;
   Logger& logger_;
   std::vector<std::string> reachable_;
   std::vector<Finding> findings_;
@@ -154,8 +145,9 @@ class Visit {
 
 }  // namespace
 
-std::vector<Finding> VisitFleet(const FleetOptions& options, bool measure, Logger& logger) {
-  return Visit(options, logger).Run(measure);
+std::vector<Finding> VisitFleet(const FleetOptions& options, const TlsFolder* own, bool measure,
+                                Logger& logger) {
+  return Visit(options, own, logger).Run(measure);
 }
 
 }  // namespace weft

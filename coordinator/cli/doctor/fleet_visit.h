@@ -5,12 +5,15 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/tls/tls_folder.h"
 #include "coordinator/cli/doctor/checks.h"
 #include "coordinator/cluster/fleet.h"
 
 namespace weft {
 
-// Of the workers that `options` names, none of which it starts. `measure`: the links, too.
-std::vector<Finding> VisitFleet(const FleetOptions& options, bool measure, Logger& logger);
+// Of the workers that `options` names, none of which it starts. `own`: the folder of --tls, to look
+// at their certificates with; null: they are not looked at. `measure`: the links, too.
+std::vector<Finding> VisitFleet(const FleetOptions& options, const TlsFolder* own, bool measure,
+                                Logger& logger);
 
 }  // namespace weft

@@ -129,7 +129,7 @@ void GrpcTls::Follow() {
   }
 }
 
-std::shared_ptr<grpc::ChannelCredentials> GrpcTls::ForPeers(TlsRole role) const {
+std::shared_ptr<grpc::ChannelCredentials> GrpcTls::ForPeers([[maybe_unused]] TlsRole role) const {
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(provider_);
   options.watch_root_certs();

@@ -1,5 +1,4 @@
 // What a worker's certificate opens at another worker, and what it does not.
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
@@ -13,6 +12,7 @@
 #include "rpc_backend/protocol/grpc_tls/gated_port.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_process.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
+#include "tests/support/generic_call.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_certificates.h"
 #include "worker/worker.h"
@@ -47,22 +47,8 @@ class TlsWorkerTest : public testing::Test {
     return Call(**tls, path);
   }
   grpc::Status Call(const GrpcTls& tls, const std::string& path) {
-    grpc::GenericStub stub(
-        grpc::CreateCustomChannel(worker_->address(), tls.ForWorkers(), OwnConnection()));
-    grpc::ClientContext context;
-    context.set_deadline(gpr_time_from_seconds(30, GPR_TIMESPAN));
-    grpc::CompletionQueue queue;
-    const grpc::Slice nothing;
-    const grpc::ByteBuffer request(&nothing, 1);
-    auto call = stub.PrepareUnaryCall(&context, path, request, &queue);
-    call->StartCall();
-    grpc::ByteBuffer reply;
-    grpc::Status status;
-    call->Finish(&reply, &status, &call);
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
-    return status;
+    return CallByPath(
+        grpc::CreateCustomChannel(worker_->address(), tls.ForWorkers(), OwnConnection()), path, "");
   }
 
   Logger logger_{"tls_worker_test", LogLevel::kError};

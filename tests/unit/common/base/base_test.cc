@@ -1,5 +1,5 @@
-// The small parts of common/base: assertions, clock, instruction sets, log, mutex, random numbers,
-// status macros.
+// The small parts of common/base: assertions, clock, instruction sets, log, memory size, mutex,
+// random numbers, status macros.
 #include <cmath>
 #include <string>
 #include <thread>
@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/cpu_features.h"
 #include "common/base/log.h"
+#include "common/base/machine_memory.h"
 #include "common/base/mutex.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
@@ -49,6 +50,11 @@ TEST(CpuFeatures, Names_ParseBackOrSayWhyNot) {
   }
   EXPECT_THAT(ParseInstructionSet("mmx"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'mmx'; known are scalar")));
+}
+
+TEST(MachineMemory, IsThatOfAMachine) {
+  EXPECT_GT(MachineMemoryBytes(), int64_t{64} << 20);
+  EXPECT_EQ(MachineMemoryBytes() % 4096, 0);
 }
 
 TEST(Logger, Lines_CarryProgramAndLevelAndNoNewline) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/hand_clock.h"
 #include "tests/support/test_certificates.h"
 
 namespace weft {
@@ -15,15 +16,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kDay = 86400;
-
-class HandClock final : public Clock {
- public:
-  TimePoint Now() const override { return now_; }
-  void Move(std::chrono::seconds by) { now_ += by; }
-
- private:
-  TimePoint now_;
-};
 
 class CertificateWatchTest : public testing::Test {
  protected:

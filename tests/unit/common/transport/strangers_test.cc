@@ -6,17 +6,12 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/hand_clock.h"
 
 namespace weft {
 namespace {
 
 using ::testing::HasSubstr;
-
-class SetClock final : public Clock {
- public:
-  TimePoint Now() const override { return now; }
-  TimePoint now{};
-};
 
 TEST(StrangersTest, ToDrop_IsTheOldestOfThoseFromWhereMostCome) {
   EXPECT_EQ(StrangerToDrop(std::vector<std::string>{"a"}), 0u);
@@ -38,14 +33,14 @@ int Lines(const std::string& text) {
 
 TEST(RefusalLogTest, Add_Flood_FewLinesThatCountTheRest) {
   Logger logger("weft-worker", LogLevel::kInfo);
-  SetClock clock;
+  HandClock clock;
   RefusalLog log(&logger, clock);
   testing::internal::CaptureStderr();
   for (int i = 0; i < 5000; ++i) log.Add("192.0.2.7:4000", "the proof is wrong");
   const std::string first = testing::internal::GetCapturedStderr();
   EXPECT_EQ(Lines(first), 5);
   EXPECT_THAT(first, HasSubstr("192.0.2.7:4000 was refused: the proof is wrong"));
-  clock.now += std::chrono::seconds(10);
+  clock.Move(std::chrono::seconds(10));
   testing::internal::CaptureStderr();
   for (int i = 0; i < 5000; ++i) log.Add("", "no hello");
   const std::string later = testing::internal::GetCapturedStderr();
@@ -55,7 +50,7 @@ TEST(RefusalLogTest, Add_Flood_FewLinesThatCountTheRest) {
 }
 
 TEST(RefusalLogTest, Add_NoLogger_Counted) {
-  const SetClock clock;
+  const HandClock clock;
   RefusalLog log(nullptr, clock);
   log.Add("a", "b");
   EXPECT_EQ(log.count(), 1);

@@ -122,6 +122,7 @@ TEST(PlacementFlags, Reductions) {
   EXPECT_EQ(groups.plan.wire, DType::kQ8_0);
   EXPECT_EQ(groups.plan.all_reduce, AllReducePolicy::kDoubling);
   EXPECT_OK(Parse({"--wire-type", "f32", "--allreduce", "auto"}));
+  EXPECT_OK(Parse({"-sm", "tensor", "--layout", "tp=2"}));
 }
 
 TEST(PlacementFlags, EveryNameOfAFlag_MeansTheSame) {
@@ -152,6 +153,9 @@ TEST(PlacementFlags, BadValues_NameTheFlag) {
       {{"-ts", "1,,2"}, "--tensor-split: '' of '1,,2'"},
       {{"-ts", "a"}, "--tensor-split: 'a'"},
       {{"-sm", "row"}, "--split-mode: 'row': want none, layer or tensor"},
+      {{"-sm", "layer", "--layout", "tp=2"},
+       "--split-mode layer and --layout contradict each other"},
+      {{"--layout", "pp=2", "-sm", "none"}, "--split-mode none and --layout contradict each other"},
       {{"-ot", "exps"}, "--override-tensor: 'exps': want REGEX=DEVICE"},
       {{"-ot", "exps=cpu,"}, "--override-tensor: ''"},
       {{"-ot", "=cpu"}, "--override-tensor: '=cpu'"},

@@ -1,19 +1,12 @@
 #include "coordinator/engine/token_times.h"
 
 #include "gtest/gtest.h"
+#include "tests/support/hand_clock.h"
 
 namespace weft {
 namespace {
 
-// Moves when it is told to.
-class HandClock final : public Clock {
- public:
-  TimePoint Now() const override { return now_; }
-  void Move(int milliseconds) { now_ += std::chrono::milliseconds(milliseconds); }
-
- private:
-  TimePoint now_{};
-};
+using std::chrono::milliseconds;
 
 StepOutput Output(double compute, double wait, double wire, double hand_off) {
   StepOutput output;
@@ -27,22 +20,22 @@ StepOutput Output(double compute, double wait, double wire, double hand_off) {
 TEST(TokenTimesTest, PartsAddUpToTheWallClock) {
   HandClock clock;
   TokenTimer timer(clock);
-  clock.Move(1000);
+  clock.Move(milliseconds(1000));
   timer.Mark(TokenPart::kSampling);  // nobody asked yet
   timer.Begin();
-  clock.Move(1);
+  clock.Move(milliseconds(1));
   timer.Mark(TokenPart::kSampling);
-  clock.Move(2);
+  clock.Move(milliseconds(2));
   timer.Mark(TokenPart::kSending);
-  clock.Move(100);
+  clock.Move(milliseconds(100));
   timer.MarkStep(Output(0.060, 0.020, 0.008, 0.004));
-  clock.Move(3);
+  clock.Move(milliseconds(3));
   timer.Mark(TokenPart::kReading);
-  clock.Move(5);  // between the parts
+  clock.Move(milliseconds(5));  // between the parts
   timer.Begin();
-  clock.Move(7);
+  clock.Move(milliseconds(7));
   timer.End();
-  clock.Move(1000);
+  clock.Move(milliseconds(1000));
   ASSERT_EQ(timer.tokens().size(), 2u);
   const TokenTimes& token = timer.tokens()[0];
   EXPECT_DOUBLE_EQ(token.wall_seconds, 0.111);
@@ -58,9 +51,9 @@ TEST(TokenTimesTest, ARankThatBeganBeforeAllWereSentTheirPart) {
   HandClock clock;
   TokenTimer timer(clock);
   timer.Begin();
-  clock.Move(10);
+  clock.Move(milliseconds(10));
   timer.Mark(TokenPart::kSending);
-  clock.Move(20);
+  clock.Move(milliseconds(20));
   timer.MarkStep(Output(0.026, 0, 0, 0));
   timer.End();
   const TokenTimes& token = timer.tokens()[0];

@@ -80,6 +80,16 @@ class RankedPlan {
     }
   }
 
+  void CheckStepsInOneProcess(const Program& program) const {
+    LocalProgramHostOptions options;
+    options.devices = input.devices;
+    ASSERT_OK_AND_ASSIGN(const auto host, LocalProgramHost::Create(std::move(options)));
+    ProcessGroup group(*host);
+    FleetProgram fleet;
+    fleet.processes.push_back({"", program, {}, {}});
+    CheckSteps(group, std::move(fleet));
+  }
+
   const PlanContext& context() const { return *context_; }
   const ExecutionPlan& plan() const { return plan_; }
   const Graph& graph() const { return graph_; }
@@ -157,13 +167,7 @@ TEST(PlanCollectives, OneProcess_EveryRankPerformsAllOfThemInOrder) {
       ASSERT_OK_AND_ASSIGN(const Program program, CompilePlan(plan.context(), plan.plan()));
       ASSERT_OK(VerifyProgram(program));
       for (int r = 0; r < ranks; ++r) EXPECT_EQ(CollectivesOf(program, r).size(), kLayers + 1u);
-      LocalProgramHostOptions options;
-      options.devices = plan.input.devices;
-      ASSERT_OK_AND_ASSIGN(const auto host, LocalProgramHost::Create(std::move(options)));
-      ProcessGroup group(*host);
-      FleetProgram fleet;
-      fleet.processes.push_back({"", program, {}, {}});
-      plan.CheckSteps(group, std::move(fleet));
+      plan.CheckStepsInOneProcess(program);
     }
   }
 }
@@ -242,13 +246,7 @@ TEST(PlanCollectives, Overlap_SumsTravelWhileOthersCompute) {
       ASSERT_OK(VerifyProgram(program));
       // All but the last layer's second, whose result comes next.
       for (int r = 0; r < ranks; ++r) EXPECT_GE(DetachedOf(program, r), 2 * kLayers - 1);
-      LocalProgramHostOptions options;
-      options.devices = plan.input.devices;
-      ASSERT_OK_AND_ASSIGN(const auto host, LocalProgramHost::Create(std::move(options)));
-      ProcessGroup group(*host);
-      FleetProgram fleet;
-      fleet.processes.push_back({"", program, {}, {}});
-      plan.CheckSteps(group, std::move(fleet));
+      plan.CheckStepsInOneProcess(program);
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "proto/membership.pb.h"
+#include "tests/support/hand_clock.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -18,12 +19,6 @@ using ::testing::HasSubstr;
 
 constexpr char kToken[] = "a token that nobody else has";
 constexpr char kTokenText[] = "a-token-that-nobody-else-has";
-
-class SetClock final : public Clock {
- public:
-  TimePoint Now() const override { return now; }
-  TimePoint now{};
-};
 
 JoinClaim SampleClaim() {
   return {.name = "beta",
@@ -55,7 +50,7 @@ class JoinGuardTest : public ::testing::Test {
   }
 
   const TemporaryFolder folder_;
-  SetClock clock_;
+  HandClock clock_;
 };
 
 TEST_F(JoinGuardTest, RightProof_IsAnsweredWithTheCoordinators) {
@@ -75,7 +70,7 @@ TEST_F(JoinGuardTest, ProofSentAgain_IsRefusedAsReplayed) {
   EXPECT_THAT(guard->Check(attempt, proof),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("replayed")));
   // Nor later, when nobody remembers it.
-  clock_.now += kChallengeTime + std::chrono::milliseconds(1);
+  clock_.Move(kChallengeTime + std::chrono::milliseconds(1));
   EXPECT_THAT(guard->Check(attempt, proof),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("replayed")));
   // The same worker with a new challenge is welcome.
@@ -145,10 +140,10 @@ TEST_F(JoinGuardTest, Challenges_AreOfOneGuard_AndEachIsAnother) {
 TEST_F(JoinGuardTest, OldChallenge_IsRefused) {
   const auto guard = NewGuard();
   const JoinAttempt attempt = NewAttempt(*guard);
-  clock_.now += kChallengeTime;
+  clock_.Move(kChallengeTime);
   const JoinAttempt fresh = NewAttempt(*guard);
   EXPECT_OK(guard->Check(attempt, Proof(attempt)).status());
-  clock_.now += kChallengeTime + std::chrono::seconds(1);
+  clock_.Move(kChallengeTime + std::chrono::seconds(1));
   EXPECT_THAT(guard->Check(fresh, Proof(fresh)),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("11 s old")));
 }
@@ -162,7 +157,7 @@ TEST_F(JoinGuardTest, Memory_HasAnEnd_AndComesBack) {
   const JoinAttempt late = NewAttempt(*guard);
   EXPECT_THAT(guard->Check(late, Proof(late)),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("4096")));
-  clock_.now += kChallengeTime + std::chrono::milliseconds(1);
+  clock_.Move(kChallengeTime + std::chrono::milliseconds(1));
   const JoinAttempt next = NewAttempt(*guard);
   EXPECT_OK(guard->Check(next, Proof(next)).status());
 }

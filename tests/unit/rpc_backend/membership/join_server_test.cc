@@ -1,7 +1,6 @@
 // Both sides of joining over real connections, and what strangers get.
 #include "rpc_backend/membership/join_server.h"
 
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -24,6 +23,7 @@
 #include "rpc_backend/membership/join_client.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_process.h"
 #include "rpc_backend/protocol/grpc_tls/grpc_tls.h"
+#include "tests/support/generic_call.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_certificates.h"
@@ -212,7 +212,6 @@ TEST_F(JoinServerTest, HostileBytes_AreRefused_AndItServesOn) {
   const auto server = StartServer();
   Random random(TestSeed(7));
   const auto channel = grpc::CreateChannel(server->address(), grpc::InsecureChannelCredentials());
-  grpc::GenericStub stub(channel);
   proto::JoinRequest sample;
   EncodeJoin({.claim = SampleClaim()}, {}, sample);
   const std::string good = sample.SerializeAsString();
@@ -223,19 +222,7 @@ TEST_F(JoinServerTest, HostileBytes_AreRefused_AndItServesOn) {
           static_cast<char>(random.Between(0, 255));
     }
     if (i == 0) bytes = std::string(1 << 20, 'x');
-    grpc::ClientContext context;
-    context.set_deadline(gpr_time_from_seconds(30, GPR_TIMESPAN));
-    grpc::CompletionQueue queue;
-    const grpc::Slice slice(bytes);
-    const grpc::ByteBuffer request(&slice, 1);
-    auto call = stub.PrepareUnaryCall(&context, "/weft.proto.Membership/Join", request, &queue);
-    call->StartCall();
-    grpc::ByteBuffer reply;
-    grpc::Status status;
-    call->Finish(&reply, &status, &call);
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
+    const grpc::Status status = CallByPath(channel, "/weft.proto.Membership/Join", bytes);
     EXPECT_FALSE(status.ok());
     EXPECT_NE(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
   }

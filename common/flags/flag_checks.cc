@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
+#include <sstream>
 #include <string>
 
 namespace weft {
@@ -39,8 +39,11 @@ void CheckFlagValues(CLI::App& app, std::initializer_list<const char*> texts) {
 }
 
 int PrintHelp(const CLI::App& app, const CLI::ParseError& error) {
-  app.exit(error);
-  return std::cout.flush() && std::fflush(stdout) == 0 ? 0 : 1;
+  std::ostringstream stream;
+  app.exit(error, stream, stream);
+  const std::string text = stream.str();
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  return written && std::fflush(stdout) == 0 ? 0 : 1;
 }
 
 }  // namespace weft

@@ -8,6 +8,7 @@ from source_tree import Finding
 # file decides. The linker checks calls; this catches what needs no call.
 MAY_USE = {
     "common/base": [],
+    "common/flags": [],
     "common/host": ["common/base"],
     "common/metrics": ["common/base"],
     "common/http": ["common/base"],

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/server_interceptor.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -43,7 +44,7 @@ class CallsSeen final : public ServerInterceptorFactoryInterface {
  public:
   explicit CallsSeen(GatedPort& port) : port_(port) {}
   Interceptor* CreateServerInterceptor(ServerRpcInfo* info) override {
-    return new CallSeen(port_, *info);  // gRPC owns it
+    return std::make_unique<CallSeen>(port_, *info).release();  // gRPC owns it
   }
 
  private:

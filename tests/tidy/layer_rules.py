@@ -88,7 +88,7 @@ EXTERNAL_HEADERS = {
     "utf8proc.h": ["coordinator/chat/jinja"],
     "nlohmann/": ["coordinator", "tests"],
     "histedit.h": ["coordinator/cli/chat"],
-    "CLI/": ["coordinator/cli", "coordinator/main.cc", "worker/command_line.cc", "tests/unit/coordinator/cli"],
+    "CLI/": ["common/flags", "coordinator/cli", "coordinator/main.cc", "worker/command_line.cc", "tests/unit/coordinator/cli"],
     "immintrin.h": ["common/cpu/kernels", "common/base/cpu_features.cc",
                     "common/cpu/limits/peak_loops.cc", "tests"],
     "arm_neon.h": ["common/cpu/kernels", "tests"],

@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
 #include "common/tls/client_hello.h"
@@ -26,9 +25,6 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr std::chrono::milliseconds kPause{100};
-// Lines about strangers, who could fill a disk with them.
-constexpr std::chrono::seconds kReportWindow{10};
-constexpr int kReportsPerWindow = 10;
 constexpr size_t kNetworkBytes = 8;  // of an IPv6 address that one customer is given
 constexpr size_t kIp4Bytes = 4;
 constexpr int kAcceptsAtOnce = 64;
@@ -192,7 +188,7 @@ bool ConnectionGate::Wait() {
     for (const int listener : listeners_) waiting.push_back({listener, POLLIN, 0});
   }
   for (const auto& [descriptor, visitor] : visitors_) waiting.push_back({descriptor, POLLIN, 0});
-  bool busy = !visitors_.empty() || unreported_ > 0 || clock_.Now() < pause_until_;
+  bool busy = !visitors_.empty() || refusals_.has_rest() || clock_.Now() < pause_until_;
   {
     MutexLock lock(mutex_);
     busy = busy || !admitted_.empty();
@@ -223,14 +219,14 @@ void ConnectionGate::Accept(int listener) {
       // Memory and descriptors come back; other errors are of that connection.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         pause_until_ = clock_.Now() + kPause;
-        Report("somebody", "this process has no descriptors or memory left for connections");
+        refusals_.Add("", "this process has no descriptors or memory left for connections");
       }
       return;
     }
     PeerName peer = NameOf(address);
     if (!TakePlace(peer.host)) {
       CloseAtOnce(descriptor);
-      Report(peer.name, "too many connections whose other side is not known yet");
+      refusals_.Add(peer.name, "too many connections whose other side is not known yet");
       continue;
     }
     visitors_[descriptor] = {.host = std::move(peer.host),
@@ -271,7 +267,7 @@ void ConnectionGate::Admit(int descriptor) {
 
 void ConnectionGate::Refuse(int descriptor, std::string_view why) {
   const Visitor& visitor = visitors_.at(descriptor);
-  if (!why.empty()) Report(visitor.name, why);
+  if (!why.empty()) refusals_.Add(visitor.name, why);
   {
     MutexLock lock(mutex_);
     FreePlace(visitor.host);
@@ -322,25 +318,7 @@ void ConnectionGate::Expire() {
     if (visitor.deadline <= now) late.push_back(descriptor);
   }
   for (const int descriptor : late) Refuse(descriptor, "it said nothing for too long");
-  if (unreported_ > 0 && now >= report_window_) {
-    logger_.Warning(StdView(absl::StrCat("refused ", unreported_, " more connections")));
-    unreported_ = 0;
-  }
-}
-
-void ConnectionGate::Report(std::string_view name, std::string_view why) {
-  const Clock::TimePoint now = clock_.Now();
-  if (now >= report_window_ && unreported_ == 0) {
-    report_window_ = now + kReportWindow;
-    reports_ = 0;
-  }
-  if (reports_ >= kReportsPerWindow) {
-    ++unreported_;
-    return;
-  }
-  ++reports_;
-  logger_.Warning(
-      StdView(absl::StrCat("refused a connection from ", AbslView(name), ": ", AbslView(why))));
+  refusals_.SayRest();
 }
 
 }  // namespace weft

@@ -22,6 +22,7 @@
 #include "common/base/host_address.h"
 #include "common/base/log.h"
 #include "common/base/mutex.h"
+#include "common/base/refusal_log.h"
 
 namespace weft {
 
@@ -73,7 +74,10 @@ class ConnectionGate {
 
   ConnectionGate(const GateLimits& limits, const Clock& clock, Logger& logger,
                  GateProtocol protocol)
-      : limits_(limits), clock_(clock), logger_(logger), protocol_(protocol) {}
+      : limits_(limits),
+        clock_(clock),
+        protocol_(protocol),
+        refusals_(&logger, clock, "a connection") {}
   absl::Status Bind(const HostAddress& address);
   void Run();
   // False: stop.
@@ -84,14 +88,12 @@ class ConnectionGate {
   void Expire();
   void Admit(int descriptor);
   void Refuse(int descriptor, std::string_view why);
-  void Report(std::string_view name, std::string_view why);
   // Whether there is a place for one more from that host; then it is taken.
   bool TakePlace(const std::string& host);
   void FreePlace(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const GateLimits limits_;
   const Clock& clock_;
-  Logger& logger_;
   const GateProtocol protocol_;
   int32_t port_ = 0;
   std::vector<int> listeners_;
@@ -100,9 +102,7 @@ class ConnectionGate {
   // Of the thread:
   std::map<int, Visitor> visitors_;
   Clock::TimePoint pause_until_;  // no descriptors left
-  Clock::TimePoint report_window_;
-  int reports_ = 0;
-  int64_t unreported_ = 0;
+  RefusalLog refusals_;
 
   Mutex mutex_;
   // By name: whose handshake may still go on.

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
+#include "common/base/refusal_log.h"
 #include "common/base/status_macros.h"
-#include "common/transport/strangers.h"
 #include "proto/membership.grpc.pb.h"
 #include "rpc_backend/membership/join_guard.h"
 #include "rpc_backend/protocol/grpc_status.h"

@@ -139,7 +139,7 @@ class TlsTest(Certificates):
     def test_plaintext_to_tls(self):
         worker = self.worker()
         self.refused(worker, worker.address, "speaks TLS", "--tls")
-        self.logged(worker, "refused a connection from 127.0.0.1", "plaintext")
+        self.logged(worker, "a connection from 127.0.0.1", "was refused", "plaintext")
 
     def test_tls_to_plaintext(self):
         with Worker("--no-self-test") as worker:
@@ -288,6 +288,7 @@ class TlsTest(Certificates):
 
     def test_thousands_of_strangers_leave_it_unmoved(self):
         worker = self.worker()
+        began = time.monotonic()
         before = memory_of(worker)
         port = int(worker.address.rsplit(":", 1)[1])
         tls_hello = hello_of(self.client())
@@ -298,7 +299,9 @@ class TlsTest(Certificates):
         grown = memory_of(worker) - before
         print(f"memory grew by {grown >> 10} KiB in all", file=sys.stderr)
         self.assertLess(grown, 64 << 20)  # with what the model itself takes
-        self.assertLess(len(worker.text().splitlines()), 100)
+        lines = worker.text().splitlines()
+        # A few about strangers, then two in ten seconds; the rest is counted.
+        self.assertLess(len(lines), 30 + 0.5 * (time.monotonic() - began), "\n".join(lines[-50:]))
 
 
 class ServerOf:
@@ -429,7 +432,7 @@ class TlsMachinesTest(Certificates):
         finally:
             knock.communicate(timeout=60)
         self.assertLess(memory_of(two[1]) - before, 64 << 20)
-        self.logged(two[1], f"refused a connection from {machines.addresses[stranger]}")
+        self.logged(two[1], f"a connection from {machines.addresses[stranger]}")
 
 
 if __name__ == "__main__":

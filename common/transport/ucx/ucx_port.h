@@ -19,6 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "common/base/mutex.h"
+#include "common/base/refusal_log.h"
 #include "common/transport/inbox.h"
 #include "common/transport/strangers.h"
 #include "common/transport/ucx/ucx_worker.h"
@@ -70,7 +71,7 @@ class UcxPort final : public MessagePort, private UcxWorkerEvents {
         host_identity_(std::move(host_identity)),
         pool_(options.limits.pooled_bytes),
         inbox_(options),
-        refusals_(options.logger, clock_) {}
+        refusals_(options.logger, clock_, "a data connection") {}
   absl::Status Start(const Setup& setup);
   // The worker and the socket address by which `address` can be reached.
   struct Route {

@@ -8,7 +8,10 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/clock.h"
 #include "common/base/escaped_text.h"
+#include "common/base/line_budget.h"
+#include "common/base/mutex.h"
 
 namespace weft {
 namespace {
@@ -38,13 +41,31 @@ std::string Reworded(std::string_view text) {
   return line;
 }
 
+// A connection that was given up while it was made, of which says so who gave it up; a client that
+// calls the server by another name, which is the client's business.
+bool SaysNothing(std::string_view text) {
+  return Contains(text, "cancel_check_peer") || Contains(text, "No match found for server name");
+}
+
+// Strangers can make gRPC say something with each connection. Its log has no object to keep this.
+struct LogState {
+  Mutex mutex;
+  LineBudget budget ABSL_GUARDED_BY(mutex);
+};
+
 void WriteLine(gpr_log_func_args* arguments) {
   if (arguments->severity != GPR_LOG_SEVERITY_ERROR) return;
   const std::string_view text = arguments->message;
-  // A connection that was given up while it was made; who gave it up says so.
-  if (Contains(text, "cancel_check_peer")) return;
-  const std::string line =
-      std::string(program_invocation_short_name) + ": warning: " + Reworded(text) + "\n";
+  if (SaysNothing(text)) return;
+  static LogState state;
+  int64_t left_out = 0;
+  {
+    MutexLock lock(state.mutex);
+    if (!state.budget.Take(SystemClock().Now(), left_out)) return;
+  }
+  std::string line = std::string(program_invocation_short_name) + ": warning: " + Reworded(text);
+  if (left_out > 0) line += " (and " + std::to_string(left_out) + " other lines of gRPC before it)";
+  line += "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/base/refusal_log.h"
 #include "common/transport/inbox.h"
 #include "common/transport/peer_proof.h"
 #include "common/transport/strangers.h"
@@ -111,7 +112,7 @@ class GrpcPortCore {
 class GrpcPortRegistry {
  public:
   // `logger` hears of streams that are refused; may be null.
-  explicit GrpcPortRegistry(Logger* logger) : refusals_(logger, clock_) {}
+  explicit GrpcPortRegistry(Logger* logger) : refusals_(logger, clock_, "a data connection") {}
 
   // Counts a stream from that address in, which may end one of those before it.
   void AddStranger(DataStream& stream, std::string from);

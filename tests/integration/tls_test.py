@@ -216,7 +216,7 @@ class TlsTest(Certificates):
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         with self.assertRaisesRegex(ssl.SSLError, "PROTOCOL_VERSION"):
             self.shake(worker, context)
-        self.logged(worker, "refused a connection", "TLS 1.2")
+        self.logged(worker, "a connection from", "was refused", "TLS 1.2")
         # Nor does weft speak it.
         with ServerOf(self.certs / "one", newest=ssl.TLSVersion.TLSv1_2) as server:
             self.refused(server, "does not speak TLS 1.3", tls=self.coordinator)

@@ -39,7 +39,10 @@ TEST(RankGraphRandom, AnyCut_ComputesTheSame) {
     SCOPED_TRACE(testing::Message() << "WEFT_TEST_SEED=" << seed + i << " WEFT_TEST_COUNT=1");
     Random random(seed + i);
     const Graph graph = MakeRandomGraph(random, static_cast<int>(random.Between(3, 40)));
-    SplitRig rig(static_cast<int32_t>(random.Between(1, 5)), graph);
+    const auto ranks = static_cast<int32_t>(random.Between(1, 5));
+    std::vector<std::string> arithmetics;
+    for (int32_t r = 0; r < ranks; ++r) arithmetics.push_back(random.Between(0, 3) == 0 ? "a" : "b");
+    SplitRig rig(ranks, graph, arithmetics);
     rig.LayAtRandom(random);
     SCOPED_TRACE(rig.Text());
     const auto expanded = rig.Expand();

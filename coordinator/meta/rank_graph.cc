@@ -272,6 +272,7 @@ class Expander {
     const Node& node = graph_.node(id);
     const int32_t device = Ranks(group)[rank];
     std::vector<EmittedId> local;
+    local.reserve(sources.size());
     for (const RankTensors& source : sources) local.push_back(source.by_rank[rank]);
     const bool lacks = std::find(local.begin(), local.end(), kNothing) != local.end();
     if (lacks && answer.result.partial()) {
@@ -281,6 +282,7 @@ class Expander {
     if (lacks) return kNothing;
     if (answer.first_rank_computes && rank > 0) return local[0];
     std::vector<TensorLayout> layouts;
+    layouts.reserve(local.size());
     for (const EmittedId source : local) layouts.push_back(nodes_.layout(source));
     absl::StatusOr<EmittedId> made =
         nodes_.Make(node.op, LocalAttributes(question, answer, layouts, rank), local, device, node);

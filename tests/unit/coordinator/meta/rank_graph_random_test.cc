@@ -41,8 +41,8 @@ TEST(RankGraphRandom, AnyCut_ComputesTheSame) {
     const Graph graph = MakeRandomGraph(random, static_cast<int>(random.Between(3, 40)));
     const auto ranks = static_cast<int32_t>(random.Between(1, 5));
     Random words(seed + i);  // of its own: graphs stay what they were
-    std::vector<std::string> arithmetics;
-    for (int32_t r = 0; r < ranks; ++r) arithmetics.push_back(words.Between(0, 3) == 0 ? "a" : "b");
+    std::vector<std::string> arithmetics(static_cast<size_t>(ranks));
+    for (std::string& arithmetic : arithmetics) arithmetic = words.Between(0, 3) == 0 ? "a" : "b";
     SplitRig rig(ranks, graph, arithmetics);
     rig.LayAtRandom(random);
     SCOPED_TRACE(rig.Text());

@@ -77,7 +77,8 @@ class RankedPlan {
       ASSERT_OK(group.Launch(instance, launch));
       ASSERT_OK_AND_ASSIGN(const StepOutput output, group.Await(step, Soon()));
       float want = static_cast<float>(step);
-      const auto sum = static_cast<float>(ranks_ * (ranks_ + 1) / 2);
+      const int32_t factors = ranks_ * (ranks_ + 1) / 2;
+      const auto sum = static_cast<float>(factors);
       for (int l = 0; l < kLayers; ++l) want = want * sum + 1;
       std::vector<float> values(output.outputs[0].size() / sizeof(float));
       std::memcpy(values.data(), output.outputs[0].data(), output.outputs[0].size());

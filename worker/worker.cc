@@ -52,6 +52,7 @@ WorkerDevice Describe(absl::Span<Device* const> devices, const Device& device) {
   const BufferType& type = mutable_device.buffer_type();
   made.kind = device.kind();
   made.description = device.description();
+  made.arithmetic = device.arithmetic();
   made.memory = device.memory();
   made.capabilities = device.capabilities();
   made.buffer_type = type.name();

@@ -41,6 +41,7 @@ class BlasDevice final : public Device {
   const std::string& description() const override { return description_; }
   DeviceKind kind() const override { return DeviceKind::kAccelerator; }
   const std::string& host() const override { return cpu_.host(); }
+  const std::string& machine() const override { return cpu_.machine(); }
   DeviceMemory memory() const override { return cpu_.memory(); }
   DeviceCapabilities capabilities() const override;
   BufferType& buffer_type() override { return cpu_.buffer_type(); }

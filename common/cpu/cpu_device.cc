@@ -1,5 +1,7 @@
 #include "common/cpu/cpu_device.h"
 
+#include <gnu/libc-version.h>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/machine_memory.h"
@@ -45,8 +47,11 @@ CpuDevice::CpuDevice(const CpuDeviceOptions& options, int64_t limit_bytes,
                      const cpu::KernelTable* kernels, std::unique_ptr<ComputePool> pool)
     : name_(options.name),
       host_(options.host),
+      machine_(options.machine.empty() ? options.host : options.machine),
       description_(absl::StrCat("processor, ", kernels->name, ", ", options.threads,
                                 options.threads == 1 ? " thread" : " threads")),
+      arithmetic_(
+          absl::StrCat(kernels->name, ", weft ", WEFT_VERSION, ", glibc ", gnu_get_libc_version())),
       kernels_(kernels),
       buffer_type_(absl::StrCat(options.name, " memory"), *this, limit_bytes),
       pool_(std::move(pool)) {}

@@ -18,7 +18,8 @@ namespace weft {
 struct CpuDeviceOptions {
   std::string name = "cpu0";
   std::string host = "local";
-  int threads = 1;  // the launching thread included
+  std::string machine = {};  // empty: the host
+  int threads = 1;           // the launching thread included
   InstructionSet instruction_set = InstructionSet::kScalar;
   int64_t memory_limit_bytes = 0;  // 0: what the machine has
 };
@@ -37,6 +38,9 @@ class CpuDevice final : public Device {
   const std::string& description() const override { return description_; }
   DeviceKind kind() const override { return DeviceKind::kCpu; }
   const std::string& host() const override { return host_; }
+  const std::string& machine() const override { return machine_; }
+  // The instruction set, this release and the C library, which has functions of its own.
+  const std::string& arithmetic() const override { return arithmetic_; }
   DeviceMemory memory() const override;
   DeviceCapabilities capabilities() const override;
   BufferType& buffer_type() override { return buffer_type_; }
@@ -60,7 +64,9 @@ class CpuDevice final : public Device {
 
   const std::string name_;
   const std::string host_;
+  const std::string machine_;
   const std::string description_;
+  const std::string arithmetic_;
   const cpu::KernelTable* kernels_;
   CpuBufferType buffer_type_;
   std::unique_ptr<ComputePool> pool_;

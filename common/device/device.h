@@ -136,9 +136,14 @@ class Device {
   virtual const std::string& name() const = 0;         // unique in the process
   virtual const std::string& description() const = 0;  // for people
   virtual DeviceKind kind() const = 0;
-  // The machine it is part of: "local", or the worker's name. Devices of one machine share its host
-  // memory.
+  // The process it is part of: "local", or the worker's name. Devices of one host share its memory.
   virtual const std::string& host() const = 0;
+  // The machine that process runs on, as far as is known: hosts with equal words reach each other
+  // through its memory. It says nothing about where programs run.
+  virtual const std::string& machine() const { return host(); }
+  // What decides how it rounds: devices of one kind with equal words compute the same bits from the
+  // same values.
+  virtual const std::string& arithmetic() const { return description(); }
   virtual DeviceMemory memory() const = 0;
   virtual DeviceCapabilities capabilities() const = 0;
   virtual BufferType& buffer_type() = 0;  // default memory

@@ -15,6 +15,8 @@ namespace weft {
 struct NullDeviceOptions {
   std::string name = "null";
   std::string host = "local";
+  std::string machine = {};     // empty: the host
+  std::string arithmetic = {};  // empty: the description
   DeviceKind kind = DeviceKind::kGpu;
   DeviceCapabilities capabilities;
   BatchRange preferred_batch;
@@ -71,6 +73,12 @@ class NullDevice final : public Device {
   const std::string& description() const override { return description_; }
   DeviceKind kind() const override { return options_.kind; }
   const std::string& host() const override { return options_.host; }
+  const std::string& machine() const override {
+    return options_.machine.empty() ? options_.host : options_.machine;
+  }
+  const std::string& arithmetic() const override {
+    return options_.arithmetic.empty() ? description_ : options_.arithmetic;
+  }
   DeviceMemory memory() const override;
   DeviceCapabilities capabilities() const override { return options_.capabilities; }
   BatchRange preferred_batch() const override { return options_.preferred_batch; }

@@ -7,6 +7,7 @@
 #include "common/blas/blas_library.h"
 #include "common/cpu/cpu_device.h"
 #include "common/host/control_group.h"
+#include "common/transport/host_identity.h"
 
 namespace weft {
 namespace {
@@ -24,6 +25,7 @@ absl::StatusOr<LocalDevices> OpenLocalDevices(const LocalDeviceOptions& options)
   local.threads = options.threads > 0 ? options.threads : DefaultThreads();
   CpuDeviceOptions cpu_options;
   cpu_options.name = "local.cpu0";
+  cpu_options.machine = HostIdentity();
   cpu_options.threads = local.threads;
   cpu_options.memory_limit_bytes = DefaultMemoryBytes();
   cpu_options.instruction_set = BestInstructionSet();

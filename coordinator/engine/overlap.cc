@@ -11,18 +11,20 @@ namespace {
 // A half with fewer tokens takes nearly as long as the whole: weights are what it reads.
 constexpr int64_t kLeastTokensInHalves = 64;
 
-bool OverNetwork(const std::string& a, const std::string& b, absl::Span<const HostLink> known) {
+bool OverNetwork(const Device& one, const Device& other, absl::Span<const HostLink> known) {
+  const std::string& a = one.host();
+  const std::string& b = other.host();
   if (a == b) return false;
-  return std::none_of(known.begin(), known.end(), [&](const HostLink& link) {
-    const bool is_it = (link.a == a && link.b == b) || (link.a == b && link.b == a);
-    return is_it && link.through_memory;
+  const auto link = std::find_if(known.begin(), known.end(), [&](const HostLink& candidate) {
+    return (candidate.a == a && candidate.b == b) || (candidate.a == b && candidate.b == a);
   });
+  return link == known.end() ? one.machine() != other.machine() : !link->through_memory;
 }
 
 bool SomeRanksOverNetwork(const MetaDevice& group, absl::Span<const HostLink> known) {
   for (const Device* one : group.ranks()) {
     for (const Device* other : group.ranks()) {
-      if (OverNetwork(one->host(), other->host(), known)) return true;
+      if (OverNetwork(*one, *other, known)) return true;
     }
   }
   return false;

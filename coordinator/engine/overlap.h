@@ -13,8 +13,8 @@ namespace weft {
 
 // kOn or kOff for what was asked for. kAuto: on where ranks of a group in `devices` reach each
 // other over a network, as `known` says of the pairs of their hosts (one that it leaves out is
-// taken for a network). Through the memory of one machine there is little to wait for, and halves
-// of a step take longer than the whole (docs/performance.md).
+// taken for a network unless they are on one machine). Through the memory of one machine there is
+// little to wait for, and halves of a step take longer than the whole (docs/performance.md).
 OverlapPolicy ResolveOverlap(OverlapPolicy asked, absl::Span<Device* const> devices,
                              absl::Span<const HostLink> known);
 

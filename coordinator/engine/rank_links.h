@@ -18,10 +18,10 @@ struct HostLink {
   bool through_memory = false;  // of one machine, not over a network
 };
 
-// By device of `devices` (PlacedDevices::rank_links): for a group (MetaDevice) the default between
-// ranks of one host, and between hosts the largest latency and the least rate of the links of its
-// hosts, as the slowest partner is waited for; the default where no such link is known
-// (one without a rate is not).
+// By device of `devices` (PlacedDevices::rank_links): for a group (MetaDevice) the largest latency
+// and the least rate of the links between its hosts, as the slowest partner is waited for: inner
+// of those between hosts of one machine (Device::machine()), outer of the others; the default where
+// no such link is known (one without a rate is not).
 std::vector<LinkModels> RankLinks(absl::Span<Device* const> devices,
                                   absl::Span<const HostLink> known);
 

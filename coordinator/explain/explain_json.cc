@@ -90,12 +90,13 @@ class JsonWriter {
     for (const ExplainGroup& group : report_.groups) {
       Json ranks = Json::array();
       for (const int32_t rank : group.ranks) ranks.push_back(Name(rank));
-      list.push_back({{"name", group.name},
-                      {"ranks", std::move(ranks)},
-                      {"shares", group.shares},
-                      {"links",
-                       {{"between_hosts", Link(group.links.outer)},
-                        {"within_host", Link(group.links.inner)}}}});
+      list.push_back(
+          {{"name", group.name},
+           {"ranks", std::move(ranks)},
+           {"shares", group.shares},
+           {"links",
+            {{"between_hosts", Link(group.links.outer)}, {"within_host", Link(group.links.inner)}}},
+           {"machines", group.machines}});
     }
     return list;
   }
@@ -189,7 +190,8 @@ class JsonWriter {
             {"in_place", phase.in_place},
             {"split_nodes", phase.split_nodes},
             {"reductions", phase.reductions},
-            {"gathers", phase.gathers}};
+            {"gathers", phase.gathers},
+            {"choices", phase.choices}};
   }
 
   static Json Processes(const ExplainPhase& phase) {

@@ -52,6 +52,18 @@ absl::Status CheckOptions(const Model& model, const ExplainOptions& options) {
   return absl::OkStatus();
 }
 
+// By rank its machine, counted from 0.
+std::vector<int32_t> MachinesOf(absl::Span<Device* const> ranks) {
+  std::vector<std::string> known;
+  std::vector<int32_t> machines;
+  for (const Device* rank : ranks) {
+    const auto at = std::find(known.begin(), known.end(), rank->machine());
+    machines.push_back(static_cast<int32_t>(at - known.begin()));
+    if (at == known.end()) known.push_back(rank->machine());
+  }
+  return machines;
+}
+
 GraphShape ShapeOf(const ExplainOptions& options, int64_t tokens) {
   GraphShape shape;
   shape.tokens = tokens;
@@ -105,7 +117,7 @@ class ReportMaker {
   void AddGroups() {
     for (size_t d = 0; d < groups_.size(); ++d) {
       report_.groups.push_back({groups_[d]->name(), held_.layout.ranks[d], placed_.rank_shares[d],
-                                placed_.rank_links[d]});
+                                placed_.rank_links[d], MachinesOf(groups_[d]->ranks())});
     }
   }
 
@@ -218,6 +230,7 @@ class ReportMaker {
     phase.split_nodes = ranks->split_nodes;
     phase.reductions = ranks->reductions;
     phase.gathers = ranks->gathers;
+    phase.choices = ranks->choices;
     phase.rank_remarks = ranks->remarks;
     if (shape.halves) {
       phase.rank_remarks.push_back(

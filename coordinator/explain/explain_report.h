@@ -75,8 +75,10 @@ struct ExplainGroup {
   std::string name;
   std::vector<int32_t> ranks;  // devices
   std::vector<double> shares;  // by rank
-  // What the choice of algorithms assumes of the connections between the ranks.
+  // What the choice of algorithms assumes of the connections between the ranks: outer between
+  // machines, inner within one.
   LinkModels links;
+  std::vector<int32_t> machines;  // by rank; equal numbers are one machine, counted from 0
 };
 
 // Sums or gathers that are alike: of one group, as one type, of one size.
@@ -211,6 +213,7 @@ struct ExplainPhase {
   int64_t split_nodes = 0;  // of the model's graph, that ranks share
   int64_t reductions = 0;   // sums over the ranks of a group, per step
   int64_t gathers = 0;
+  int64_t choices = 0;                    // that rank 0 makes for all
   std::vector<std::string> rank_remarks;  // what could not be split
   std::vector<ExplainCollective> collectives;
   std::vector<ExplainRankTraffic> rank_traffic;  // by rank of each group

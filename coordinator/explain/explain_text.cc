@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/absl_view.h"
 #include "common/base/escaped_text.h"
 #include "coordinator/explain/memory_text.h"
@@ -105,6 +106,17 @@ std::string LinkText(const LinkModel& link) {
   return absl::StrFormat("%.4g us and %.3g GB/s", link.latency_us, link.bytes_per_s / 1e9);
 }
 
+// "ranks 0 1 | 2 3": machines one after another.
+std::string MachinesText(const ExplainGroup& group) {
+  std::vector<std::string> ranks;  // by machine
+  for (size_t r = 0; r < group.machines.size(); ++r) {
+    const auto machine = static_cast<size_t>(group.machines[r]);
+    ranks.resize(std::max(ranks.size(), machine + 1));
+    absl::StrAppend(&ranks[machine], ranks[machine].empty() ? "" : " ", r);
+  }
+  return absl::StrCat("ranks ", absl::StrJoin(ranks, " | "));
+}
+
 // Who is in a group, and how many of the weights its ranks share.
 std::string Groups(const ExplainReport& report) {
   if (report.groups.empty()) return "";
@@ -118,8 +130,9 @@ std::string Groups(const ExplainReport& report) {
   }
   std::string links;
   for (const ExplainGroup& group : report.groups) {
+    absl::StrAppend(&links, "    machines of ", Shown(group.name), ": ", MachinesText(group), "\n");
     absl::StrAppend(&links, "    links of ", Shown(group.name), ": ", LinkText(group.links.outer),
-                    " between hosts, ", LinkText(group.links.inner), " within one\n");
+                    " between machines, ", LinkText(group.links.inner), " within one\n");
   }
   int64_t cut = 0;
   int64_t mirrored = 0;

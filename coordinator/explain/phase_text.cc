@@ -67,6 +67,11 @@ class PhaseWriter {
   }
 
  private:
+  std::string Choices() const {
+    if (phase_.choices == 0) return "";
+    return absl::StrCat(", ", Counted(phase_.choices, "choice"), " by rank 0 for all");
+  }
+
   std::string Name(int32_t device) const {
     return device == kNoDevice ? "nowhere" : Shown(report_.devices[device].name);
   }
@@ -231,7 +236,8 @@ class PhaseWriter {
     if (phase_.split_nodes > 0) {
       absl::StrAppend(&text_, "  ranks: ", phase_.split_nodes, " nodes of the model are split, ",
                       phase_.reductions, phase_.reductions == 1 ? " sum and " : " sums and ",
-                      phase_.gathers, " gathers per step\n", CollectivesText(report_, phase_));
+                      phase_.gathers, " gathers per step", Choices(), "\n",
+                      CollectivesText(report_, phase_));
     }
     TextTable table("lllll");
     for (const ExplainProcess& process : phase_.processes) {

@@ -34,6 +34,9 @@ std::vector<Piece> PiecesOf(const SplitState& cut, int32_t ranks) {
   return pieces;
 }
 
+// Whether collectives take it.
+bool IsGathered(DType dtype) { return dtype == DType::kF32 || dtype == DType::kI32; }
+
 }  // namespace
 
 absl::Status RankExchange::Pack(std::vector<EmittedId>& by_rank, const Node& like) {
@@ -109,9 +112,24 @@ absl::StatusOr<RankTensors> RankExchange::Gather(const RankTensors& parts, const
   Node named = like;
   named.name = absl::StrCat(like.name, ".all");
   const bool one_run = parts.state.segments.size() == 1 && IsPartition(parts.state);
-  const DType dtype = like.layout.dtype;
-  const bool plain = dtype == DType::kF32 || dtype == DType::kI32;
-  if (counter_ == nullptr || !one_run || !plain) return GatherByCopies(parts, named);
+  if (counter_ == nullptr || !one_run || !IsGathered(like.layout.dtype)) {
+    return GatherByCopies(parts, named);
+  }
+  return GatherAll(parts, named);
+}
+
+// A gather of one part: all ranks get it in one step. By copies they read it where it is.
+absl::StatusOr<RankTensors> RankExchange::FromFirst(EmittedId first, const Node& like) {
+  const size_t count = devices_.size();
+  if (counter_ == nullptr || !IsGathered(like.layout.dtype)) {
+    return RankTensors{SplitState::Mirrored(), std::vector<EmittedId>(count, first)};
+  }
+  Node named = like;
+  named.name = absl::StrCat(like.name, ".first");
+  std::vector<int64_t> bounds(count + 1, like.layout.ne[0]);
+  bounds[0] = 0;
+  RankTensors parts{CutAtBounds(0, bounds), std::vector<EmittedId>(count, kNothing)};
+  parts.by_rank[0] = first;
   return GatherAll(parts, named);
 }
 

@@ -50,6 +50,8 @@ class RankExchange {
   absl::StatusOr<RankTensors> Reduce(const RankTensors& addends, const Node& like);
   // All parts, in order, on every rank.
   absl::StatusOr<RankTensors> Gather(const RankTensors& parts, const Node& like);
+  // What the first rank alone has, on every rank.
+  absl::StatusOr<RankTensors> FromFirst(EmittedId first, const Node& like);
   // Of a tensor that every rank holds, each rank's part.
   absl::StatusOr<RankTensors> Slice(const RankTensors& whole, const SplitState& wanted,
                                     const Node& like);

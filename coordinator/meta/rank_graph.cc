@@ -10,6 +10,7 @@
 #include "coordinator/meta/rank_exchange.h"
 #include "coordinator/meta/rank_nodes.h"
 #include "coordinator/meta/split_rules.h"
+#include "coordinator/meta/unlike_ranks.h"
 
 namespace weft {
 namespace {
@@ -28,6 +29,7 @@ class Expander {
     for (size_t d = 0; d < layout_.ranks.size(); ++d) {
       const std::vector<int32_t>& ranks = layout_.ranks[d];
       RankExchange& exchange = exchanges_.emplace_back(nodes_, ranks);
+      unlike_.push_back(UnlikeRanks(layout_.devices, ranks));
       if (ranks.size() < 2 || layout_.exchange == ExchangeKind::kCopies) continue;
       const PlanOptions& options = context_.input().options;
       exchange.UseCollectives(static_cast<int32_t>(input.communicators.size()), options.wire,
@@ -199,7 +201,9 @@ class Expander {
   }
 
   void Remark(std::string text) {
-    if (result_->remarks.size() < kMostRemarks) result_->remarks.push_back(std::move(text));
+    std::vector<std::string>& all = result_->remarks;
+    const bool known = std::find(all.begin(), all.end(), text) != all.end();
+    if (!known && all.size() < kMostRemarks) all.push_back(std::move(text));
   }
 
   absl::Status EmitNode(NodeId id) {
@@ -231,12 +235,25 @@ class Expander {
     if (!whole && graph_.Executes(id)) ++result_->split_nodes;
     RankTensors made;
     made.state = answer.result;
-    for (int32_t r = 0; r < question.ranks; ++r) {
+    const bool first_chooses = !unlike_[group].empty() && made.state.mirrored() && Chooses(node.op);
+    for (int32_t r = 0; r < (first_chooses ? 1 : question.ranks); ++r) {
       ASSIGN_OR_RETURN(const EmittedId one, EmitOnRank(id, group, r, question, answer, sources));
       made.by_rank.push_back(one);
     }
+    if (first_chooses) {
+      ASSIGN_OR_RETURN(made, TakeChoice(id, group, made.by_rank[0]));
+    }
     held_[Index(id)] = {group, std::move(made), {}};
     return absl::OkStatus();
+  }
+
+  // Each rank would choose by values of its own: the first has done it for all.
+  absl::StatusOr<RankTensors> TakeChoice(NodeId id, int32_t group, EmittedId first) {
+    ++result_->choices;
+    const Node& node = graph_.node(id);
+    Remark(absl::StrCat(context_.device(group).name(), ": what ", AbslView(OpName(node.op)),
+                        " takes is chosen by rank 0 for all, as ", unlike_[group]));
+    return exchanges_[group].FromFirst(first, node);
   }
 
   // A view of what the host fills is wherever that is.
@@ -359,6 +376,7 @@ class Expander {
   RankNodes nodes_;
   CollectiveCounter counter_;
   std::vector<RankExchange> exchanges_;  // by device of the plan
+  std::vector<std::string> unlike_;      // likewise: UnlikeRanks of its ranks
   std::vector<Held> held_;               // by node of the whole graph
   std::vector<std::pair<RankTensors, Extents>> outputs_;
 };

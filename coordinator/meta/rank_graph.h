@@ -56,6 +56,7 @@ struct RankGraph {
   int64_t split_nodes = 0;           // that ranks share: a source or the result is not mirrored
   int64_t reductions = 0;            // per step
   int64_t gathers = 0;
+  int64_t choices = 0;  // that the first rank of a group makes for all, which round differently
 };
 
 // Sums travel as the plan options' wire. Errors: UNIMPLEMENTED naming op, tensor and states for

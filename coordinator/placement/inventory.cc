@@ -152,26 +152,37 @@ absl::Status ReadMemory(const JsonValue& value, Entry& entry) {
   return absl::OkStatus();
 }
 
-// `prefix` is "w3" or "local"; `counts` numbers the devices of each kind of the host.
-absl::StatusOr<Entry> ReadDevice(const JsonValue& value, const std::string& host,
-                                 const std::string& prefix,
+struct HostEntry {
+  std::string name;
+  std::string machine;
+  std::string prefix;  // of its devices' names: "w3" or "local"
+};
+
+// `counts` numbers the devices of each kind of the host.
+absl::StatusOr<Entry> ReadDevice(const JsonValue& value, const HostEntry& host,
                                  absl::flat_hash_map<DeviceKind, int64_t>& counts) {
-  RETURN_IF_ERROR(value.CheckKeys({"kind", "memory_bytes", "flops", "bandwidth", "ops", "batch",
-                                   "layout", "shares_memory_of", "reads_host_memory"}));
+  RETURN_IF_ERROR(
+      value.CheckKeys({"kind", "memory_bytes", "flops", "bandwidth", "ops", "batch", "layout",
+                       "shares_memory_of", "reads_host_memory", "arithmetic"}));
   Entry entry;
   entry.path = value.path();
   NullDeviceOptions& options = entry.options;
   ASSIGN_OR_RETURN(const JsonValue kind, value.At("kind"));
   ASSIGN_OR_RETURN(options.kind, ReadKind(kind));
-  options.host = host;
-  options.name =
-      absl::StrCat(prefix, ".", AbslView(DeviceKindName(options.kind)), counts[options.kind]++);
+  options.host = host.name;
+  options.machine = host.machine;
+  options.name = absl::StrCat(host.prefix, ".", AbslView(DeviceKindName(options.kind)),
+                              counts[options.kind]++);
   options.capabilities.host_memory = options.kind != DeviceKind::kGpu;
   if (options.kind == DeviceKind::kGpu) {
     options.capabilities.async = options.capabilities.events = true;
     options.offload_batch = kDefaultOffloadBatch;
   }
   RETURN_IF_ERROR(ReadMemory(value, entry));
+  if (value.Has("arithmetic")) {
+    ASSIGN_OR_RETURN(const JsonValue arithmetic, value.At("arithmetic"));
+    ASSIGN_OR_RETURN(options.arithmetic, arithmetic.Text(kMaxNameBytes));
+  }
   RETURN_IF_ERROR(ReadSpeed(value, "flops", entry.speed.flops));
   RETURN_IF_ERROR(ReadSpeed(value, "bandwidth", entry.speed.bytes_per_s));
   if (value.Has("ops")) {
@@ -191,19 +202,24 @@ absl::StatusOr<std::vector<Entry>> ReadHosts(const JsonValue& value,
   ASSIGN_OR_RETURN(const std::vector<JsonValue> hosts, value.Elements(kMaxInventoryDevices));
   int64_t workers = 0;
   for (const JsonValue& host : hosts) {
-    RETURN_IF_ERROR(host.CheckKeys({"name", "devices"}));
+    RETURN_IF_ERROR(host.CheckKeys({"name", "machine", "devices"}));
+    HostEntry read;
     ASSIGN_OR_RETURN(const JsonValue name, host.At("name"));
-    ASSIGN_OR_RETURN(const std::string host_name, name.Text(kMaxHostNameBytes));
-    if (!names.insert(host_name).second) {
-      return name.Error(absl::StrCat("there are two hosts '", host_name, "'"));
+    ASSIGN_OR_RETURN(read.name, name.Text(kMaxHostNameBytes));
+    if (!names.insert(read.name).second) {
+      return name.Error(absl::StrCat("there are two hosts '", read.name, "'"));
+    }
+    if (host.Has("machine")) {
+      ASSIGN_OR_RETURN(const JsonValue machine, host.At("machine"));
+      ASSIGN_OR_RETURN(read.machine, machine.Text(kMaxHostNameBytes));
     }
     ASSIGN_OR_RETURN(const JsonValue list, host.At("devices"));
     const auto room = kMaxInventoryDevices - static_cast<int64_t>(entries.size());
     ASSIGN_OR_RETURN(const std::vector<JsonValue> devices, list.Elements(room));
-    const std::string prefix = host_name == kLocal ? kLocal : absl::StrCat("w", workers++);
+    read.prefix = read.name == kLocal ? kLocal : absl::StrCat("w", workers++);
     absl::flat_hash_map<DeviceKind, int64_t> counts;
     for (const JsonValue& device : devices) {
-      ASSIGN_OR_RETURN(Entry entry, ReadDevice(device, host_name, prefix, counts));
+      ASSIGN_OR_RETURN(Entry entry, ReadDevice(device, read, counts));
       entries.push_back(std::move(entry));
     }
   }

@@ -5,7 +5,8 @@
 //       {"kind": "gpu", "memory_bytes": 25769803776, "flops": 8e13, "bandwidth": 1e12,
 //        "ops": {"refuse": ["mul_mat_id"], "refuse_types": ["MXFP4"]},
 //        "batch": {"min": 8, "max": 4096, "offload": 32}},
-//       {"kind": "cpu", "memory_bytes": 137438953472}]}],
+//       {"kind": "cpu", "memory_bytes": 137438953472}]},
+//     {"name": "beta", "machine": "alpha", "devices": [{"kind": "cpu"}]}],
 //    "links": [{"a": "alpha", "b": "local", "latency_us": 5, "bytes_per_s": 1.2e10}]}
 #pragma once
 
@@ -41,6 +42,8 @@ struct InventoryLink {
 
 class Inventory {
  public:
+  // Hosts are processes. `machine` is the one that a host runs on, its own name if it is left out:
+  // hosts with the same are on one.
   // A device has these keys; all but `kind` may be left out:
   //   kind               "gpu", "accel" or "cpu"
   //   memory_bytes       0: unknown
@@ -53,6 +56,7 @@ class Inventory {
   //   shares_memory_of   name of the device of its host in whose memory it computes; accelerators:
   //                      their host's first CPU
   //   reads_host_memory  false
+  //   arithmetic         a word; devices of one kind with equal words compute the same bits
   // Names are w<i>.<kind><j> by the order of the hosts, local.<kind><j> of the host "local". The
   // list has GPUs first, then accelerators, then CPUs, and ends with local.cpu0, which is added
   // where the file has none. Errors: INVALID_ARGUMENT with the path of the value at fault, as

@@ -103,7 +103,7 @@ const PlanCommunicator& PlanContext::CommunicatorOf(NodeId id) const {
 
 std::vector<int32_t> PlanContext::HostsOf(int32_t communicator) const {
   std::vector<int32_t> hosts;
-  for (const int32_t d : input_->communicators[communicator]) hosts.push_back(host_[d]);
+  for (const int32_t d : input_->communicators[communicator]) hosts.push_back(machine_[d]);
   return hosts;
 }
 
@@ -127,10 +127,15 @@ CollectiveAlgorithm PlanContext::AlgorithmOf(const Node& node) const {
 
 void PlanContext::Describe() {
   absl::flat_hash_map<std::string, int32_t> hosts;
+  absl::flat_hash_map<std::string, int32_t> machines;
   absl::flat_hash_map<const Device*, int32_t> position;
+  const auto number = [](absl::flat_hash_map<std::string, int32_t>& known,
+                         const std::string& name) {
+    return known.emplace(name, static_cast<int32_t>(known.size())).first->second;
+  };
   for (int32_t d = 0; d < device_count(); ++d) {
-    host_.push_back(
-        hosts.emplace(device(d).host(), static_cast<int32_t>(hosts.size())).first->second);
+    host_.push_back(number(hosts, device(d).host()));
+    machine_.push_back(number(machines, device(d).machine()));
     position.emplace(&device(d), d);
     host_side_.push_back(IsHostSideKind(device(d).kind()));
     const BatchRange range = static_cast<size_t>(d) < input_->batch_ranges.size()

@@ -47,6 +47,8 @@ class PlanContext {
   bool IsHostSide(int32_t d) const { return host_side_[d]; }
   bool SameHost(int32_t a, int32_t b) const { return host_[a] == host_[b]; }
   int32_t HostIndex(int32_t d) const { return host_[d]; }
+  // Equal for devices of one machine, whose hosts may differ. Only ranks ask.
+  int32_t MachineIndex(int32_t d) const { return machine_[d]; }
   // The position of the device that owns the memory where d's results lie.
   int32_t MemoryOf(int32_t d) const { return memory_[d]; }
   bool InBatch(int32_t d) const { return in_batch_[d]; }
@@ -64,7 +66,7 @@ class PlanContext {
   // --- Collectives ---
   // The communicator of a collective node.
   const PlanCommunicator& CommunicatorOf(NodeId id) const;
-  // By rank of a communicator, as CollectiveShape::hosts.
+  // By rank of a communicator the machine, as CollectiveShape::hosts.
   std::vector<int32_t> HostsOf(int32_t communicator) const;
   LinkModels LinksOf(int32_t communicator) const;
   // Which algorithm a collective node takes, on all its ranks.
@@ -112,6 +114,7 @@ class PlanContext {
   std::vector<bool> host_side_;
   std::vector<bool> in_batch_;
   std::vector<int32_t> host_;
+  std::vector<int32_t> machine_;
   std::vector<int32_t> memory_;
   std::vector<int32_t> weight_hosts_;                         // per node
   std::vector<std::vector<NodeId>> weight_users_;             // per node; empty but for weights

@@ -30,7 +30,7 @@ struct Pin {
 };
 
 // Who performs collectives together: the position in the list of devices of each rank, each once.
-// Which ranks are on one machine is Device::host().
+// Which ranks are on one machine is Device::machine().
 using PlanCommunicator = std::vector<int32_t>;
 
 // Whether sums of a tensor split travel while their ranks compute something else: a large step is

@@ -74,7 +74,7 @@ class Compiler {
       ProgramCommunicator& communicator = program_.communicators.emplace_back();
       for (const int32_t d : ranks) {
         const int32_t process = local_[d] == kNoDevice ? share_.process_of[d] : -1;
-        communicator.ranks.push_back({process, local_[d], context_.HostIndex(d)});
+        communicator.ranks.push_back({process, local_[d], context_.MachineIndex(d)});
       }
     }
   }

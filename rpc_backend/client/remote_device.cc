@@ -27,6 +27,11 @@ RemoteDevice::~RemoteDevice() = default;
 
 const std::string& RemoteDevice::host() const { return connection_->options().name; }
 
+const std::string& RemoteDevice::machine() const {
+  const std::string& identity = connection_->hello().host_identity;
+  return identity.empty() ? host() : identity;
+}
+
 BufferType& RemoteDevice::buffer_type() {
   return owner_ != nullptr ? owner_->buffer_type() : *buffer_type_;
 }

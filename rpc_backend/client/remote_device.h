@@ -30,6 +30,12 @@ class RemoteDevice final : public Device {
   const std::string& description() const override { return info_.description; }
   DeviceKind kind() const override { return info_.kind; }
   const std::string& host() const override;  // the worker's name
+  // The identity that the worker states; its name where it states none.
+  const std::string& machine() const override;
+  // Where the worker is too old to tell, its description, which is no newer worker's word.
+  const std::string& arithmetic() const override {
+    return info_.arithmetic.empty() ? info_.description : info_.arithmetic;
+  }
   DeviceMemory memory() const override { return info_.memory; }
   DeviceCapabilities capabilities() const override { return info_.capabilities; }
   BufferType& buffer_type() override;

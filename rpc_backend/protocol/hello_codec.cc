@@ -71,6 +71,7 @@ void EncodeDevice(const WorkerDevice& device, proto::DeviceInfo& message) {
   for (const std::string& reason : device.quarantined) {
     message.add_quarantined(CleanText(reason, WireLimits{}.reason_bytes));
   }
+  message.set_arithmetic(CleanText(device.arithmetic, kNameBytes));
 }
 
 absl::StatusOr<WorkerDevice> DecodeDevice(const proto::DeviceInfo& message, int device_count) {
@@ -101,6 +102,7 @@ absl::StatusOr<WorkerDevice> DecodeDevice(const proto::DeviceInfo& message, int 
   }
   device.preferred_batch = {message.batch_min(), message.batch_max()};
   device.quarantined.assign(message.quarantined().begin(), message.quarantined().end());
+  device.arithmetic = message.arithmetic();
   return device;
 }
 

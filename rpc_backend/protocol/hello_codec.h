@@ -39,6 +39,7 @@ struct WorkerDevice {
   std::vector<int32_t> reads;  // positions of the worker's devices whose memory it computes in
   BatchRange preferred_batch;
   std::vector<std::string> quarantined;  // what failed the self-test
+  std::string arithmetic;                // Device::arithmetic(); empty from older releases
 };
 
 struct WorkerHello {

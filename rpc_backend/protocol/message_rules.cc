@@ -47,6 +47,7 @@ constexpr ValueRule kValueRules[] = {
     {"DataMessage", "ticket", 0, kAny},
     {"DataMessage", "to", 0, kAny},
     {"DeviceInfo", "alignment", 1, kMaxAlignment},
+    {"DeviceInfo", "arithmetic", 0, &L::name_bytes},
     {"DeviceInfo", "batch_max", 0, kAny},
     {"DeviceInfo", "batch_min", 0, kAny},
     {"DeviceInfo", "buffer_type", 0, &L::name_bytes},

@@ -12,6 +12,7 @@ import unittest
 SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE_DIR", "."))
 WEFT = os.environ.get("WEFT_BIN_DIR", "build/release/bin") + "/weft"
 Q8 = SOURCE / "models" / "shakespeare-q8_0.gguf"
+GOLDEN = SOURCE / "tests" / "data" / "models"
 GIB = 1 << 30
 RACK = {"hosts": [{"name": "alpha", "devices": [{"kind": "gpu", "memory_bytes": 24 * GIB},
                                                 {"kind": "cpu", "memory_bytes": 128 * GIB}]},
@@ -31,7 +32,7 @@ SCHEMA = {
     "placement": {"input": str, "layers": list, "output": str},
     "weight": {"name": str, "tensor": OPTIONAL_TEXT, "type": str, "layer": int, "bytes": int, "device": str,
                "reason": str, "with_layer": bool, "split": OPTIONAL_TEXT},
-    "group": {"name": str, "ranks": list, "shares": list, "links": dict},
+    "group": {"name": str, "ranks": list, "shares": list, "links": dict, "machines": list},
     "cache": {"layer": int, "kind": str, "bytes": int, "device": str, "reason": str},
     "phase": {"tokens": int, "outputs": int, "counts": dict, "pipeline": dict, "processes": list, "memory": list,
               "passes": list, "splits": list, "cuts": list, "nodes": list, "collectives": list, "rank_traffic": list},
@@ -40,7 +41,7 @@ SCHEMA = {
     "rank": {"device": str, "messages": int, "bytes": int, "bytes_per_token": float},
     "counts": {"nodes": int, "splits": int, "copies": int, "copied_bytes": int, "staged_bytes": int,
                "input_bytes": int, "fused": int, "resolved": int, "in_place": int,
-               "split_nodes": int, "reductions": int, "gathers": int},
+               "split_nodes": int, "reductions": int, "gathers": int, "choices": int},
     "pipeline": {"copies": int, "refusal": str},
     "process": {"host": str, "executes": int, "replies": int, "sends": int, "sent_bytes": int, "receives": int,
                 "received_bytes": int},
@@ -175,6 +176,34 @@ class Explain(unittest.TestCase):
         self.assertEqual(alone.returncode, 2)
         self.assertIn("--split-mode tensor", alone.stderr)
 
+    def test_workers_of_one_machine_sum_first(self):
+        hosts = [{"name": name, "machine": machine, "devices": [{"kind": "cpu", "arithmetic": arithmetic}]}
+                 for name, machine, arithmetic in (("a0", "a", "x"), ("b0", "b", "x"), ("a1", "a", "x"), ("b1", "b", "y"))]
+        fleet = {"hosts": hosts, "links": [{"a": "a0", "b": "a1", "latency_us": 7, "bytes_per_s": 3e9},
+                                           {"a": "a1", "b": "b0", "latency_us": 90, "bytes_per_s": 1e8}]}
+        rack = pathlib.Path(self.folder.name) / "pairs.json"
+        rack.write_text(json.dumps(fleet), encoding="utf-8")
+        flags = ["--inventory", rack, "--split-mode", "tensor", "--batch", 16, "-c", 128]
+        report = self.check_report(self.run_ok("--json", *flags))
+        group = report["groups"][0]
+        self.assertEqual(group["machines"], [0, 1, 0, 1])
+        self.assertEqual(group["links"]["within_host"], {"latency_us": 7, "bytes_per_s": 3e9})
+        self.assertEqual(group["links"]["between_hosts"], {"latency_us": 90, "bytes_per_s": 1e8})
+        for phase in report["phases"].values():
+            algorithms = {c["algorithm"] for c in phase["collectives"] if c["kind"] == "all_reduce"}
+            self.assertTrue(algorithms and all(name.startswith("hosts first") for name in algorithms), algorithms)
+            self.assertEqual(phase["counts"]["choices"], 0)  # a dense model chooses nothing
+        text = self.run_ok(*flags)
+        self.assertIn("machines of tp0: ranks 0 2 | 1 3", text)
+        self.assertIn("links of tp0: 90 us and 0.1 GB/s between machines, 7 us and 3 GB/s within one", text)
+        # Ranks that round differently let the first choose their experts.
+        moe = weft("explain", "-m", GOLDEN / "llama-moe" / "model.gguf", *flags)
+        self.assertEqual(moe.returncode, 0, moe.stderr)
+        self.assertRegex(moe.stdout, r"sums and 0 gathers per step, \d+ choices by rank 0 for all")
+        self.assertRegex(moe.stdout, r"tp0 +all_gather +x\d+ +2 I32")
+        self.assertIn("tp0: what top_k takes is chosen by rank 0 for all, as w3.cpu0 (cpu, y) rounds unlike w0.cpu0 (cpu, x)",
+                      moe.stdout)
+
     def test_what_ranks_send_each_other(self):
         width = json.loads(self.run_ok("--json"))["phases"]["decode"]["nodes"][0]["bytes"]  # of the embedding
         slow = {**RACK, "links": [{"a": "alpha", "b": "beta", "latency_us": 100, "bytes_per_s": 1e8}]}
@@ -201,7 +230,7 @@ class Explain(unittest.TestCase):
         text = self.run_ok(*flags, "--wire-type", "bf16")
         self.assertRegex(text, r"between ranks, per step: \d+ steps of messages, .* per token")
         self.assertRegex(text, r"tp0 +all_reduce +x\d+ +\d+ BF16 +recursive doubling +1 step .*expected \d+\.\d us, by parts")
-        self.assertIn("links of tp0: 100 us and 0.1 GB/s between hosts", text)
+        self.assertIn("links of tp0: 100 us and 0.1 GB/s between machines", text)
 
     def test_remarks_name_rules_without_effect(self):
         text = self.run_ok("--inventory", self.rack, "-ot", "nothing_like_it=cpu", "--no-kv-offload")

@@ -5,6 +5,7 @@ without the right to make namespaces the tests are skipped."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -177,6 +178,35 @@ class OnMachines(unittest.TestCase):
         print(f"lost after {elapsed:.1f} s", file=sys.stderr)
         self.assertLess(elapsed, 10)  # 3 s on an idle machine
         self.weft("workers", "--no-links", "--insecure", "--workers", addresses(self.workers))
+
+
+class TwoMachinesOfTwoWorkers(unittest.TestCase):
+    """What lies in namespaces of one kernel counts as machines, and two workers beside each other in one as one."""
+
+    def test_ranks_of_one_machine_sum_first(self):
+        try:
+            machines = Machines(3)
+        except NotPermitted as error:
+            print("[  SKIPPED ] NamespacesTest.TwoMachinesOfTwoWorkers", file=sys.stderr)
+            raise unittest.SkipTest(f"network namespaces need root and iproute2: {error}") from error
+        self.addCleanup(machines.close)
+        workers = []
+        for i in (0, 1, 0, 1):
+            worker = Worker("--insecure", "--no-self-test", listen=f"{machines.addresses[i]}:0", prefix=machines.prefix(i))
+            self.addCleanup(worker.kill)
+            workers.append(worker)
+        model = GOLDEN / "llama-gqa" / "model.gguf"
+        tokens = prompt_of("llama-gqa")
+        flags = ["--insecure", "--workers", addresses(workers), "--split-mode", "tensor"]
+        want = evaluate_on([], model, tokens, "-ub", 16)
+        got = evaluate_on(machines.prefix(2), model, tokens, "-ub", 16, *flags)
+        self.assertEqual(want[1], got[1])
+        told = subprocess.run([*machines.prefix(2), str(BIN / "weft"), "run", "-m", str(model), "-p", "a", "-n", "1", "-t",
+                               "1", "--verbose", *flags], capture_output=True, encoding="utf-8", timeout=300, check=False)
+        self.assertEqual(told.returncode, 0, told.stderr)
+        # Ranks 0 and 2 are on one machine: no other algorithm sums in that order.
+        sums = re.findall(r"sums of \d+ F32: ([a-z, ]+);", told.stderr)
+        self.assertTrue(sums and all(name.startswith("hosts first") for name in sums), told.stderr)
 
 
 if __name__ == "__main__":

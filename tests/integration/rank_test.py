@@ -65,6 +65,17 @@ class SameAnswers(unittest.TestCase):
         with Worker() as best, Worker("--isa", "scalar") as plain:
             self.check("llama-moe", want, tokens, "--workers", addresses([best, plain]), "--split-mode", "tensor",
                        tolerance=tolerance_of("llama-moe"))
+            told = weft("run", "-m", GOLDEN / "llama-moe" / "model.gguf", "-p", "a", "-n", 1, "--verbose", "--workers",
+                        addresses([best, plain]), "--split-mode", "tensor")
+            self.assertEqual(told.returncode, 0, told.stderr)
+            self.assertRegex(told.stderr, r"what top_k takes is chosen by rank 0 for all, as w1\.cpu0 \(cpu, scalar, weft .*\) "
+                                          r"rounds unlike w0\.cpu0 \(cpu, ")
+
+    def test_like_ranks_choose_for_themselves(self):
+        told = weft("run", "-m", GOLDEN / "llama-moe" / "model.gguf", "-p", "a", "-n", 1, "--verbose", "--local-workers", 2,
+                    "--split-mode", "tensor")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertNotIn("rank 0", told.stderr)
 
     def test_demo_text_by_sampling(self):
         def text(*arguments):

@@ -62,6 +62,17 @@ void Corrupt(const TensorLayout& layout, uint8_t* data) {
   for (int64_t i = 3; i < bytes; i += 4) data[i] ^= kSign;
 }
 
+// Values beside the right ones.
+void RoundOtherwise(const TensorLayout& layout, uint8_t* data) {
+  const int64_t count = layout.dtype == DType::kF32 ? ElementCount(layout) : 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, data + 4 * i, sizeof(bits));
+    bits += static_cast<uint32_t>(i % layout.ne[0]);
+    std::memcpy(data + 4 * i, &bits, sizeof(bits));
+  }
+}
+
 // Plain copies of the operands of one node.
 class Operands {
  public:
@@ -80,6 +91,10 @@ class Operands {
     }
     RETURN_IF_ERROR(EvaluateNode(graph_, id, data_));
     if (device_.Corrupts(graph_, id)) Corrupt(node.layout, data_[Index(id)]);
+    const auto& rounds_otherwise = device_.options().rounds_otherwise;
+    if (rounds_otherwise && rounds_otherwise(graph_, id)) {
+      RoundOtherwise(node.layout, data_[Index(id)]);
+    }
     const TensorPlace& place = places_[Index(id)];
     return place.buffer->Set(place.offset, data_[Index(id)], Bytes(id));
   }

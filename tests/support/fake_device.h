@@ -22,6 +22,8 @@ struct FakeDeviceOptions {
   std::string name = "fake0";
   DeviceKind kind = DeviceKind::kGpu;
   std::string host = "local";
+  std::string machine = {};     // empty: the host
+  std::string arithmetic = {};  // empty: the description
   BatchRange preferred_batch;
   uint64_t seed = 1;   // of the delays
   bool delays = true;  // false: runs its queue as fast as it can
@@ -42,6 +44,9 @@ struct FakeDeviceOptions {
   // negated; of others the first byte is changed.
   std::vector<Op> corrupt_ops;
   std::function<bool(const Graph&, NodeId)> corrupts;
+  // What it rounds otherwise than others: the element i of F32 results is i representable values
+  // further from zero.
+  std::function<bool(const Graph&, NodeId)> rounds_otherwise;
   // Whose memory it computes in: another fake device, or one in host memory; outlives it. Null: its
   // own.
   Device* shares_memory_of = nullptr;
@@ -75,6 +80,12 @@ class FakeDevice final : public Device {
   const std::string& description() const override { return description_; }
   DeviceKind kind() const override { return options_.kind; }
   const std::string& host() const override { return options_.host; }
+  const std::string& machine() const override {
+    return options_.machine.empty() ? options_.host : options_.machine;
+  }
+  const std::string& arithmetic() const override {
+    return options_.arithmetic.empty() ? description_ : options_.arithmetic;
+  }
   BatchRange preferred_batch() const override { return options_.preferred_batch; }
   DeviceMemory memory() const override;
   DeviceCapabilities capabilities() const override;

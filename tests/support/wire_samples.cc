@@ -52,6 +52,7 @@ WorkerDevice SampleDevice() {
   WorkerDevice device;
   device.kind = DeviceKind::kGpu;
   device.description = "a device, for people";
+  device.arithmetic = "how it rounds";
   device.memory = {1 << 20, 1 << 30};
   device.capabilities = {true, true, true, true};
   device.buffer_type = "gpu memory";

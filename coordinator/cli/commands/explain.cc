@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/gguf/gguf_file.h"
@@ -59,10 +60,14 @@ absl::StatusOr<ExplainedDevices> OpenDevices(const ExplainFlags& flags, bool bla
           "--accel is for this machine; an inventory lists the accelerators of its own");
     }
     ASSIGN_OR_RETURN(devices.inventory, Inventory::Read(flags.inventory));
-    for (const InventoryLink& link : devices.inventory->links()) {
-      devices.links.push_back({link.a, link.b, {link.latency_us, link.bytes_per_s}});
-    }
     devices.list.assign(devices.inventory->devices().begin(), devices.inventory->devices().end());
+    absl::flat_hash_map<std::string, std::string> machines;  // by host
+    for (const Device* device : devices.list) machines.emplace(device->host(), device->machine());
+    for (const InventoryLink& link : devices.inventory->links()) {
+      const bool through_memory = machines[link.a] == machines[link.b];
+      devices.links.push_back(
+          {link.a, link.b, {link.latency_us, link.bytes_per_s}, through_memory});
+    }
   }
   return devices;
 }

@@ -108,6 +108,34 @@ TEST(CpuDeviceTest, Create_BadOptions_AreErrors) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no kernels for")));
 }
 
+// Ranks compare it: threads do not matter, instructions do.
+TEST(CpuDeviceTest, Arithmetic_IsThatOfTheInstructionSet) {
+  const auto arithmetic = [](InstructionSet set, int threads) {
+    CpuDeviceOptions options;
+    options.instruction_set = set;
+    options.threads = threads;
+    const auto device = CpuDevice::Create(options);
+    EXPECT_OK(device);
+    return device.ok() ? (*device)->arithmetic() : std::string();
+  };
+  const std::string best = arithmetic(BestInstructionSet(), 1);
+  EXPECT_EQ(arithmetic(BestInstructionSet(), 2), best);
+  EXPECT_THAT(best, testing::StartsWith(InstructionSetName(BestInstructionSet())));
+  EXPECT_EQ(arithmetic(InstructionSet::kScalar, 1) == best,
+            BestInstructionSet() == InstructionSet::kScalar);
+}
+
+TEST(CpuDeviceTest, Machine_IsTheHostUnlessToldOtherwise) {
+  CpuDeviceOptions options;
+  options.host = "w0";
+  ASSERT_OK_AND_ASSIGN(const auto alone, CpuDevice::Create(options));
+  EXPECT_EQ(alone->machine(), "w0");
+  options.machine = "machine";
+  ASSERT_OK_AND_ASSIGN(const auto device, CpuDevice::Create(options));
+  EXPECT_EQ(device->machine(), "machine");
+  EXPECT_EQ(device->host(), "w0");
+}
+
 TEST(CpuDeviceTest, Capabilities_AreThoseOfHostMemory) {
   const std::unique_ptr<CpuDevice> device = Open(1);
   EXPECT_EQ(device->kind(), DeviceKind::kCpu);

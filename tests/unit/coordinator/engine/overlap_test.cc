@@ -13,13 +13,14 @@
 namespace weft {
 namespace {
 
-// Groups of two ranks, whose hosts are these.
+// Groups of two ranks, whose hosts are these, all on one machine if that has a name.
 class Groups {
  public:
-  explicit Groups(const std::vector<std::string>& hosts) {
+  explicit Groups(const std::vector<std::string>& hosts, const std::string& machine = "") {
     for (const std::string& host : hosts) {
       NullDeviceOptions options;
       options.host = host;
+      options.machine = machine;
       options.name = absl::StrCat(host, ".gpu", devices_.size());
       devices_.push_back(std::make_unique<NullDevice>(options));
     }
@@ -55,6 +56,14 @@ TEST(ResolveOverlap, Auto_IsOnWhereRanksReachEachOtherOverANetwork) {
 TEST(ResolveOverlap, Auto_IsOffWithoutRanksElsewhere) {
   EXPECT_EQ(ResolveOverlap(OverlapPolicy::kAuto, Groups({"a", "a"}).list, {}), OverlapPolicy::kOff);
   EXPECT_EQ(ResolveOverlap(OverlapPolicy::kAuto, Groups({"a"}).list, {}), OverlapPolicy::kOff);
+}
+
+// What was measured counts; without that, ranks of one machine are taken to share its memory.
+TEST(ResolveOverlap, Auto_OnOneMachine) {
+  const Groups beside({"a", "b"}, "machine");
+  const HostLink network{"b", "a", {30, 1e9}, false};
+  EXPECT_EQ(ResolveOverlap(OverlapPolicy::kAuto, beside.list, {}), OverlapPolicy::kOff);
+  EXPECT_EQ(ResolveOverlap(OverlapPolicy::kAuto, beside.list, {network}), OverlapPolicy::kOn);
 }
 
 TEST(ResolveOverlap, WhatIsAskedForCounts) {

@@ -50,6 +50,26 @@ TEST_F(RankLinksTest, OfEachGroup_TheSlowestKnownLink) {
   EXPECT_EQ(links[2], LinkModels{});
 }
 
+// Two machines with two hosts each.
+TEST_F(RankLinksTest, LinksWithinAMachine_AreInner) {
+  std::vector<std::unique_ptr<NullDevice>> devices;
+  std::vector<Device*> ranks;
+  for (int i = 0; i < 4; ++i) {
+    NullDeviceOptions options;
+    options.host = absl::StrCat("w", i);
+    options.machine = absl::StrCat("machine ", i / 2);
+    options.name = absl::StrCat("w", i, ".gpu0");
+    ranks.push_back(devices.emplace_back(std::make_unique<NullDevice>(options)).get());
+  }
+  ASSERT_OK_AND_ASSIGN(const auto group, MetaDevice::Create("tp0", ranks));
+  const HostLink first{"w0", "w1", {3, 5e9}};
+  const HostLink second{"w3", "w2", {4, 6e9}};
+  const HostLink across{"w1", "w2", {40, 1e9}};
+  EXPECT_EQ(RankLinks({group.get()}, {first, across, second})[0],
+            (LinkModels{{4, 5e9}, {40, 1e9}}));
+  EXPECT_EQ(RankLinks({group.get()}, {second})[0], (LinkModels{{4, 6e9}, LinkModels{}.outer}));
+}
+
 TEST_F(RankLinksTest, NonsenseIsNotKnown) {
   for (const LinkModel& link :
        {LinkModel{7, 0}, LinkModel{-1, 1e9}, LinkModel{NAN, 1e9}, LinkModel{1, NAN}}) {

@@ -66,12 +66,14 @@ SplitState RandomCut(Random& random, int32_t axis, int64_t length, int64_t unit,
   return CutAtBounds(axis, bounds);
 }
 
-SplitRig::SplitRig(int32_t ranks, const Graph& graph) : graph_(graph) {
+SplitRig::SplitRig(int32_t ranks, const Graph& graph, const std::vector<std::string>& arithmetics)
+    : graph_(graph) {
   std::vector<Device*> siblings;
   for (int32_t r = 0; r < ranks; ++r) {
     NullDeviceOptions options;
     options.name = absl::StrCat("w", r, ".gpu0");
     options.host = absl::StrCat("w", r);
+    if (!arithmetics.empty()) options.arithmetic = arithmetics[r];
     devices_.push_back(std::make_unique<NullDevice>(options));
     siblings.push_back(devices_.back().get());
   }
@@ -87,7 +89,6 @@ SplitRig::SplitRig(int32_t ranks, const Graph& graph) : graph_(graph) {
   layout_.ranks.resize(2);
   for (int32_t r = 0; r < ranks; ++r) layout_.ranks[0].push_back(r);
   layout_.ranks[1] = {ranks};
-  layout_.exchange = ExchangeKind::kCopies;  // the oracle has no communicators
 }
 
 void SplitRig::Lay(NodeId id, const SplitState& state) {
@@ -117,7 +118,10 @@ void SplitRig::LayAtRandom(Random& random) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<RankGraph>> SplitRig::Expand(DType wire) const {
+absl::StatusOr<std::unique_ptr<RankGraph>> SplitRig::Expand(DType wire,
+                                                            ExchangeKind exchange) const {
+  RankLayout layout = layout_;
+  layout.exchange = exchange;
   PlanInput input;
   input.options.wire = wire;
   input.graph = &graph_;
@@ -137,7 +141,7 @@ absl::StatusOr<std::unique_ptr<RankGraph>> SplitRig::Expand(DType wire) const {
   Plan plan;
   const PassPipeline passes;
   RETURN_IF_ERROR(passes.Run(context, plan, {}).status());
-  return ExpandRanks(context, plan, layout_);
+  return ExpandRanks(context, plan, layout);
 }
 
 void SplitRig::FillLeaf(const Graph& graph, NodeId id, const HostGraph& whole,

@@ -21,14 +21,17 @@ SplitState RandomCut(Random& random, int32_t axis, int64_t length, int64_t unit,
 // One group of null devices with a processor behind it, and a graph's leafs laid out on it.
 class SplitRig {
  public:
-  SplitRig(int32_t ranks, const Graph& graph);
+  // `arithmetics` by rank, or empty: all alike.
+  SplitRig(int32_t ranks, const Graph& graph, const std::vector<std::string>& arithmetics = {});
 
   // Lays leaf `id`, a weight or cache, out like that.
   void Lay(NodeId id, const SplitState& state);
   // Every weight and cache at random: mirrored, or cut along some axis.
   void LayAtRandom(Random& random);
 
-  absl::StatusOr<std::unique_ptr<RankGraph>> Expand(DType wire = DType::kF32) const;
+  // By copies, unless told otherwise: the oracle has no communicators.
+  absl::StatusOr<std::unique_ptr<RankGraph>> Expand(
+      DType wire = DType::kF32, ExchangeKind exchange = ExchangeKind::kCopies) const;
   // Evaluates `expanded` with the leafs of `whole`, sliced, and puts every output together. Errors:
   // those of the oracle.
   absl::StatusOr<std::vector<std::vector<float>>> Run(const RankGraph& expanded,

@@ -39,7 +39,11 @@ TEST(RankGraphRandom, AnyCut_ComputesTheSame) {
     SCOPED_TRACE(testing::Message() << "WEFT_TEST_SEED=" << seed + i << " WEFT_TEST_COUNT=1");
     Random random(seed + i);
     const Graph graph = MakeRandomGraph(random, static_cast<int>(random.Between(3, 40)));
-    SplitRig rig(static_cast<int32_t>(random.Between(1, 5)), graph);
+    const auto ranks = static_cast<int32_t>(random.Between(1, 5));
+    Random words(seed + i);  // of its own: graphs stay what they were
+    std::vector<std::string> arithmetics(static_cast<size_t>(ranks));
+    for (std::string& arithmetic : arithmetics) arithmetic = words.Between(0, 3) == 0 ? "a" : "b";
+    SplitRig rig(ranks, graph, arithmetics);
     rig.LayAtRandom(random);
     SCOPED_TRACE(rig.Text());
     const auto expanded = rig.Expand();

@@ -76,6 +76,20 @@ TEST(Inventory, Rack_HasDevicesInTheSchedulersOrder) {
   EXPECT_EQ(inventory.links()[1].bytes_per_s, 125000000);
 }
 
+// Hosts are machines of their own where nothing else is said.
+TEST(Inventory, Machines_AndHowDevicesRound) {
+  ASSERT_OK_AND_ASSIGN(const Inventory inventory, Inventory::Parse(R"({"hosts": [
+      {"name": "a", "devices": [{"kind": "cpu", "arithmetic": "avx2"}, {"kind": "cpu"}]},
+      {"name": "b", "machine": "a", "devices": [{"kind": "cpu"}]},
+      {"name": "c", "machine": "local", "devices": [{"kind": "cpu"}]}]})"));
+  EXPECT_EQ(Find(inventory, "w0.cpu0").machine(), "a");
+  EXPECT_EQ(Find(inventory, "w1.cpu0").machine(), "a");
+  EXPECT_EQ(Find(inventory, "w1.cpu0").host(), "b");
+  EXPECT_EQ(Find(inventory, "w2.cpu0").machine(), Find(inventory, "local.cpu0").machine());
+  EXPECT_EQ(Find(inventory, "w0.cpu0").arithmetic(), "avx2");
+  EXPECT_EQ(Find(inventory, "w0.cpu1").arithmetic(), Find(inventory, "w1.cpu0").arithmetic());
+}
+
 TEST(Inventory, Devices_AnswerWhatTheFileSays) {
   ASSERT_OK_AND_ASSIGN(const Inventory inventory, Inventory::Parse(kRack));
   Device& gpu = Find(inventory, "w0.gpu0");

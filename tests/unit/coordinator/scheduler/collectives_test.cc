@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/graph_builder.h"
@@ -26,14 +27,18 @@ constexpr int kSteps = 5;
 class RankedPlan {
  public:
   // The host of each rank; a processor on "local" is the last device. Streams: how often the layers
-  // are there beside each other, with the sums of each right behind its terms.
-  explicit RankedPlan(const std::vector<std::string>& hosts, int streams = 1) : streams_(streams) {
+  // are there beside each other, with the sums of each right behind its terms. Machines: of each
+  // rank, or none.
+  explicit RankedPlan(const std::vector<std::string>& hosts, int streams = 1,
+                      const std::vector<std::string>& machines = {})
+      : streams_(streams) {
     for (size_t r = 0; r <= hosts.size(); ++r) {
       const bool cpu = r == hosts.size();
       FakeDeviceOptions options;
       options.name = cpu ? "cpu" : absl::StrCat("gpu", r);
       options.kind = cpu ? DeviceKind::kCpu : DeviceKind::kGpu;
       options.host = cpu ? "local" : hosts[r];
+      if (r < machines.size()) options.machine = machines[r];
       options.seed = r + 1;
       options.delays = hosts.size() < 4;
       fakes_.push_back(std::make_unique<FakeDevice>(std::move(options)));
@@ -94,6 +99,10 @@ class RankedPlan {
   const PlanContext& context() const { return *context_; }
   const ExecutionPlan& plan() const { return plan_; }
   const Graph& graph() const { return graph_; }
+  const Node& FirstSum() const {
+    return *std::find_if(graph_.nodes().begin(), graph_.nodes().end(),
+                         [](const Node& node) { return node.op == Op::kAllReduce; });
+  }
 
   PlanInput input;
 
@@ -159,6 +168,38 @@ std::vector<const CollectiveCommand*> CollectivesOf(const Program& program, size
   return found;
 }
 
+// Runs the programs of a plan, a process per host of `names`, and counts what they send each other.
+void CheckProcesses(const RankedPlan& plan, const std::vector<std::string>& names,
+                    FleetProgram fleet) {
+  const auto processes = static_cast<int32_t>(names.size());
+  LoopbackEdges edges({.processes = processes});
+  LoopbackEdges collectives({.processes = processes});
+  std::vector<std::unique_ptr<LocalProgramHost>> hosts;
+  std::vector<GroupMember> members;
+  for (int32_t p = 0; p < processes; ++p) {
+    ASSERT_OK(VerifyProgram(fleet.processes[p].program));
+    LocalProgramHostOptions options;
+    for (Device* device : plan.input.devices) {
+      if (device->host() == names[p]) options.devices.push_back(device);
+    }
+    options.edges = &edges.port(p);
+    options.collectives = &collectives.port(p);
+    ASSERT_OK_AND_ASSIGN(auto host, LocalProgramHost::Create(std::move(options)));
+    members.push_back({names[p], host.get()});
+    hosts.push_back(std::move(host));
+  }
+  ProcessGroup group(std::move(members));
+  const FleetProgram copy = fleet;
+  plan.CheckSteps(group, std::move(fleet));
+  for (int32_t from = 0; from < processes; ++from) {
+    for (int32_t to = 0; to < processes; ++to) {
+      const RankTraffic traffic = copy.Ranks(from, to);
+      EXPECT_EQ(collectives.traffic(from, to).messages, kSteps * traffic.messages);
+      EXPECT_EQ(collectives.traffic(from, to).bytes, kSteps * traffic.bytes);
+    }
+  }
+}
+
 TEST(PlanCollectives, OneProcess_EveryRankPerformsAllOfThemInOrder) {
   for (const int ranks : {1, 2, 3, 5}) {
     for (const bool pipeline : {false, true}) {
@@ -180,33 +221,49 @@ TEST(PlanCollectives, ProcessPerHost_RanksMeetOverPorts) {
   ASSERT_OK_AND_ASSIGN(FleetProgram fleet, CompileFleet(plan.context(), plan.plan(), names));
   const std::vector<CommunicatorRank> of_b = {{0, -1, 0}, {0, -1, 0}, {-1, 0, 1}, {2, -1, 2}};
   EXPECT_EQ(fleet.processes[1].program.communicators[0].ranks, of_b);
-  LoopbackEdges edges({.processes = 3});
-  LoopbackEdges collectives({.processes = 3});
-  std::vector<std::unique_ptr<LocalProgramHost>> hosts;
-  std::vector<GroupMember> members;
-  for (int32_t p = 0; p < 3; ++p) {
-    ASSERT_OK(VerifyProgram(fleet.processes[p].program));
-    LocalProgramHostOptions options;
-    for (Device* device : plan.input.devices) {
-      if (device->host() == names[p]) options.devices.push_back(device);
-    }
-    options.edges = &edges.port(p);
-    options.collectives = &collectives.port(p);
-    ASSERT_OK_AND_ASSIGN(auto host, LocalProgramHost::Create(std::move(options)));
-    members.push_back({names[p], host.get()});
-    hosts.push_back(std::move(host));
-  }
-  ProcessGroup group(std::move(members));
-  const FleetProgram copy = fleet;
-  plan.CheckSteps(group, std::move(fleet));
   for (int32_t from = 0; from < 3; ++from) {
     for (int32_t to = 0; to < 3; ++to) {
-      if (from == to) continue;
-      const RankTraffic traffic = copy.Ranks(from, to);
-      EXPECT_GT(traffic.messages, 0);
-      EXPECT_EQ(collectives.traffic(from, to).messages, kSteps * traffic.messages);
-      EXPECT_EQ(collectives.traffic(from, to).bytes, kSteps * traffic.bytes);
+      EXPECT_EQ(fleet.Ranks(from, to).messages > 0, from != to);
     }
+  }
+  CheckProcesses(plan, names, std::move(fleet));
+}
+
+// The hosts of a machine are hosts of a collective together; each is a process all the same.
+TEST(PlanCollectives, WorkersOfOneMachine_SumBeforeTheySendToOthers) {
+  const std::vector<std::string> names = {"w0", "w1", "w2", "w3", "local"};
+  for (const std::vector<std::string>& machines : {std::vector<std::string>{"m", "m", "n", "n"},
+                                                   std::vector<std::string>{"m", "n", "m", "n"}}) {
+    RankedPlan plan({names.begin(), names.end() - 1}, 1, machines);
+    const int32_t second = machines[1] == "m" ? 0 : 1;
+    const std::vector<int32_t> grouped = {0, second, 1 - second, 1};
+    std::set<std::string> orders;
+    std::set<CollectiveAlgorithm> algorithms;
+    for (const LinkModels& links :
+         {LinkModels{{1, 1e12}, {1e6, 1}}, LinkModels{{9, 1e9}, {9, 1e9}},
+          LinkModels{{1, 1e12}, {1, 1e3}}, LinkModels{{1e3, 1e3}, {1, 1e9}}}) {
+      plan.input.communicator_links = {links};
+      ASSERT_OK(plan.Make());
+      EXPECT_EQ(plan.context().HostsOf(0), grouped);
+      const CollectiveAlgorithm algorithm = plan.context().AlgorithmOf(plan.FirstSum());
+      algorithms.insert(algorithm);
+      orders.insert(SumOrder(algorithm, grouped));
+      ASSERT_OK_AND_ASSIGN(FleetProgram fleet, CompileFleet(plan.context(), plan.plan(), names));
+      for (int32_t p = 0; p < 4; ++p) {
+        const std::vector<CommunicatorRank>& ranks =
+            fleet.processes[p].program.communicators[0].ranks;
+        for (int32_t r = 0; r < 4; ++r) {
+          EXPECT_EQ(ranks[r], (CommunicatorRank{r == p ? -1 : r, r == p ? 0 : -1, grouped[r]}));
+        }
+      }
+      CheckProcesses(plan, names, std::move(fleet));
+    }
+    EXPECT_EQ(orders.size(), 1u);
+    // Of ranks in turn nothing else sums in that order. Of ranks in a row doubling does, too: its
+    // first partners are beside each other.
+    const bool hosts_first = !algorithms.contains(CollectiveAlgorithm::kRecursiveDoubling) &&
+                             !algorithms.contains(CollectiveAlgorithm::kByParts);
+    EXPECT_EQ(hosts_first, second == 1);
   }
 }
 
@@ -278,13 +335,7 @@ TEST(PlanCollectives, Algorithm_FollowsTheLinks) {
   RankedPlan plan({"a", "a", "a", "b", "b", "b"});
   plan.input.communicator_links = {LinkModels{{1, 1e12}, {1e6, 1}}};
   ASSERT_OK(plan.Make());
-  const NodeId sum = [&] {
-    for (int32_t i = 0; i < plan.graph().size(); ++i) {
-      if (plan.graph().node(NodeId{i}).op == Op::kAllReduce) return NodeId{i};
-    }
-    return kNoNode;
-  }();
-  EXPECT_EQ(plan.context().AlgorithmOf(plan.graph().node(sum)),
+  EXPECT_EQ(plan.context().AlgorithmOf(plan.FirstSum()),
             CollectiveAlgorithm::kHostsFirstRecursiveDoubling);
 }
 

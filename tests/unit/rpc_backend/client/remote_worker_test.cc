@@ -77,6 +77,23 @@ TEST(RemoteWorkerTest, Connect_HonestWorker_DevicesAndSession) {
   EXPECT_THAT(worker->Statistics(), StatusIs(absl::StatusCode::kCancelled, HasSubstr("closed")));
 }
 
+TEST(RemoteWorkerTest, Devices_StateTheirMachineAndHowTheyRound) {
+  FakeWorker fake;
+  fake.edit_hello = [](proto::HelloReply& reply) {
+    reply.mutable_devices(0)->set_arithmetic("in a way of its own");
+  };
+  ASSERT_OK_AND_ASSIGN(const auto worker, Connect(fake));
+  const Device& first = *worker->devices()[0];
+  EXPECT_EQ(first.machine(), "this machine");
+  EXPECT_EQ(first.arithmetic(), "in a way of its own");
+  EXPECT_EQ(worker->devices()[1]->arithmetic(), "not there");
+  // Of a worker that does not know its machine nothing is known.
+  FakeWorker lost;
+  lost.edit_hello = [](proto::HelloReply& reply) { reply.clear_host_identity(); };
+  ASSERT_OK_AND_ASSIGN(const auto other, Connect(lost));
+  EXPECT_EQ(other->devices()[0]->machine(), other->devices()[0]->host());
+}
+
 TEST(RemoteWorkerTest, Connect_OtherProtocol_RefusedWithBothVersions) {
   FakeWorker fake;
   fake.edit_hello = [](proto::HelloReply& reply) {

@@ -66,6 +66,7 @@ absl::StatusOr<RankTensors> RankExchange::Reduce(const RankTensors& addends, con
   return RankTensors{SplitState::Mirrored(), std::move(sums)};
 }
 
+// In the order of collectives (SumOrder): bits do not depend on who carries the sums.
 absl::StatusOr<RankTensors> RankExchange::ReduceByCopies(std::vector<EmittedId> sums,
                                                          const Node& like) {
   const auto doubling = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(ranks())));
@@ -75,7 +76,7 @@ absl::StatusOr<RankTensors> RankExchange::ReduceByCopies(std::vector<EmittedId> 
   for (int32_t j = doubling; j < ranks(); ++j) {
     ASSIGN_OR_RETURN(sums[j - doubling], add(j - doubling, sums[j]));
   }
-  for (int32_t step = doubling / 2; step > 0; step /= 2) {
+  for (int32_t step = 1; step < doubling; step *= 2) {
     nodes_.NextPhase();
     std::vector<EmittedId> next = sums;
     for (int32_t j = 0; j < doubling; ++j) {

@@ -4,6 +4,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/meta/restated_view.h"
 #include "coordinator/meta/rule_forms.h"
 
 namespace weft::split {
@@ -114,8 +115,16 @@ std::optional<SplitState> AcrossReshape(const SplitState& cut, const Extents& fr
 
 Answer View(const SplitQuestion& q) {
   const SplitState& state = q.states[0];
-  if (!state.cut()) return AsAsked(q, state);
-  const auto at = Locate(std::get<ViewAttributes>(*q.attributes), q.sources[0], state.axis);
+  const auto& view = std::get<ViewAttributes>(*q.attributes);
+  if (!state.cut()) {
+    // A rank may hold it without its gaps.
+    const TensorLayout& source = q.sources[0];
+    const bool follows =
+        IsContiguous(source) ||
+        RestatedView(view, source, *PackedLayout(source.dtype, source.ne)).has_value();
+    return follows ? Answer(AsAsked(q, state)) : Cannot("a view across gaps of its source");
+  }
+  const auto at = Locate(view, q.sources[0], state.axis);
   if (!at.ok()) return at.status();
   const auto part = SegmentsOf(state, at->shown);
   if (!part) return Cannot("a view that shows part of a segment");
@@ -127,7 +136,10 @@ Answer View(const SplitQuestion& q) {
 OpAttributes LocalView(const SplitQuestion& q, const SplitAnswer& a, Local local, int32_t rank) {
   auto view = std::get<ViewAttributes>(*q.attributes);
   const SplitState& state = q.states[0];
-  if (!state.cut()) return view;
+  if (!state.cut()) {
+    if (local[0].nb == q.sources[0].nb) return view;
+    return RestatedView(view, q.sources[0], local[0]).value_or(view);
+  }
   const auto at = Locate(view, q.sources[0], state.axis);
   const auto part = SegmentsOf(state, at->shown);
   const int64_t run = Run(q.sources[0], state.axis);

@@ -16,11 +16,24 @@ constexpr std::chrono::seconds kKeepAlive{10};
 // What outlives the handler where the reply is streamed.
 struct Run {
   Run(std::vector<std::shared_ptr<GenerationStream>> started, const Clock& its_clock,
-      std::unique_ptr<ReplyWording> its_wording)
-      : streams(std::move(started), its_clock), clock(its_clock), wording(std::move(its_wording)) {}
+      Clock::TimePoint its_deadline, std::unique_ptr<ReplyWording> its_wording)
+      : streams(std::move(started), its_clock),
+        clock(its_clock),
+        deadline(its_deadline),
+        wording(std::move(its_wording)) {}
+
+  // What comes next by `until` or by the deadline, which the engine itself sees between steps only.
+  absl::StatusOr<std::optional<ChoiceEvent>> Next(Clock::TimePoint until) {
+    absl::StatusOr<std::optional<ChoiceEvent>> next = streams.Next(std::min(until, deadline));
+    late = streams.TimedOut() && clock.Now() >= deadline;
+    if (late) return absl::DeadlineExceededError("the request was not finished in time");
+    return next;
+  }
 
   ChoiceStreams streams;
   const Clock& clock;
+  const Clock::TimePoint deadline;
+  bool late = false;  // it has passed
   std::unique_ptr<ReplyWording> wording;
   std::shared_ptr<void> watch;  // dies before the streams do
 };
@@ -41,7 +54,7 @@ absl::StatusOr<std::vector<std::shared_ptr<GenerationStream>>> SubmitAll(
 
 absl::StatusOr<Json> CollectAll(Run& run) {
   while (true) {
-    ASSIGN_OR_RETURN(std::optional<ChoiceEvent> event, run.streams.Next(Clock::TimePoint::max()));
+    ASSIGN_OR_RETURN(std::optional<ChoiceEvent> event, run.Next(Clock::TimePoint::max()));
     if (!event) return run.wording->Whole(run.streams);
     if (event->piece) {
       run.wording->Piece(event->choice, *std::move(event->piece));
@@ -63,10 +76,9 @@ void StreamAll(Run& run, bool include_usage, ByteSink& sink) {
   SseWriter writer(sink);
   bool reads = WriteAll(writer, run.wording->Begin());
   while (reads) {
-    absl::StatusOr<std::optional<ChoiceEvent>> next =
-        run.streams.Next(run.clock.Now() + kKeepAlive);
+    absl::StatusOr<std::optional<ChoiceEvent>> next = run.Next(run.clock.Now() + kKeepAlive);
     if (!next.ok()) {
-      if (run.streams.TimedOut()) {
+      if (run.streams.TimedOut() && !run.late) {
         reads = writer.KeepAlive();
         continue;
       }
@@ -89,10 +101,12 @@ void StreamAll(Run& run, bool include_usage, ByteSink& sink) {
 HttpReply RunGeneration(const ServedModel& model, std::vector<GenerationRequest> requests,
                         std::unique_ptr<ReplyWording> wording, const ReplyForm& form,
                         ClientWatch& watch) {
+  const Clock::TimePoint deadline =
+      requests.empty() ? Clock::TimePoint::max() : requests.front().deadline;  // of all
   absl::StatusOr<std::vector<std::shared_ptr<GenerationStream>>> streams =
       SubmitAll(*model.engine, std::move(requests));
   if (!streams.ok()) return ErrorReply(streams.status());
-  auto run = std::make_shared<Run>(*std::move(streams), *model.clock, std::move(wording));
+  auto run = std::make_shared<Run>(*std::move(streams), *model.clock, deadline, std::move(wording));
   run->watch = watch.OnLeft([&all = run->streams] { all.Cancel(); });
   if (!form.stream) {
     const absl::StatusOr<Json> whole = CollectAll(*run);

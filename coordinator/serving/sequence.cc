@@ -34,10 +34,11 @@ Sequence::Sequence(GenerationRequest request, std::shared_ptr<GenerationStream> 
 }
 
 absl::Status Sequence::Unwanted(Clock::TimePoint now) const {
-  if (cancelled()) return absl::CancelledError("the client left");
+  // Whoever waits for it gives it up then, too.
   if (now > request_.deadline) {
     return absl::DeadlineExceededError("the request was not finished in time");
   }
+  if (cancelled()) return absl::CancelledError("the client left");
   return absl::OkStatus();
 }
 

@@ -112,7 +112,7 @@ absl::Status ModelRunner::AllocateCaches() {
     if (!buffer.ok() && !absl::IsResourceExhausted(buffer.status())) return buffer.status();
     if (!buffer.ok()) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          "not enough memory for a KV cache of ", options_.context, " tokens (", bytes,
+          "not enough memory for a KV cache of ", (pages_ - 1) * kPageTokens, " tokens (", bytes,
           " bytes for part of layer ", cache.layer, " on ", device.name(), "): ",
           buffer.status().message(), "; lower the context with -c or use -ctk q8_0 -ctv q8_0"));
     }

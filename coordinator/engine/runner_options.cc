@@ -26,6 +26,10 @@ absl::Status CheckRunnerOptions(const Model& model, const RunnerOptions& options
     return absl::InvalidArgumentError(
         absl::StrCat("-c: context of ", options.context, " tokens, want 1 to ", kMaxContext));
   }
+  if (options.cache_tokens < 0 || options.cache_tokens > kMaxCacheTokens) {
+    return absl::InvalidArgumentError(absl::StrCat("a KV cache of ", options.cache_tokens,
+                                                   " tokens, want at most ", kMaxCacheTokens));
+  }
   if (options.ubatch < 1 || options.ubatch > 65536) {
     return absl::InvalidArgumentError(
         absl::StrCat("-ub: ubatch of ", options.ubatch, " tokens, want 1 to 65536"));

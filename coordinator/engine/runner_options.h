@@ -6,11 +6,15 @@
 #include "absl/status/status.h"
 #include "common/base/log.h"
 #include "common/tensor/dtype.h"
+#include "coordinator/models/hyperparameters.h"
 #include "coordinator/models/model.h"
 #include "coordinator/scheduler/plan_input.h"
 #include "coordinator/weights/weight_loader.h"
 
 namespace weft {
+
+// Pages of a larger cache could not even be counted in memory.
+inline constexpr int64_t kMaxCacheTokens = 4 * kMaxContext;
 
 struct RunnerOptions {
   int64_t context = 4096;  // most positions of a sequence

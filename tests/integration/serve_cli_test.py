@@ -260,6 +260,34 @@ class LostWorker(unittest.TestCase):
                         self.assertEqual((status, "shutting down" in text), (503, True), text)
 
 
+class LateRequests(unittest.TestCase):
+    def test_a_deadline_does_not_wait_for_the_step(self):
+        """The worker stops, and is not lost for long."""
+        with Worker("--no-self-test") as worker:
+            server = Server("--workers", worker.address, "--worker-timeout", "60")
+            self.addCleanup(server.kill)
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+            connection.request("POST", "/v1/completions", json.dumps({**LONG, "stream": True}),
+                               {"Content-Type": "application/json"})
+            connection.getresponse().read(10)
+            worker.signal(signal.SIGSTOP)
+            for more in ({}, {"n": 3}):
+                status, text = server.ask("/v1/completions", {"prompt": "a", "max_tokens": 2, "timeout": 0.5, **more})
+                self.assertEqual((status, "in time" in text), (504, True), text)
+            status, text = server.ask("/v1/completions", {"prompt": "a", "max_tokens": 2, "timeout": 0.5, "stream": True})
+            self.assertIn("in time", text)
+            self.assertNotIn("the session is lost", server.text())
+            worker.signal(signal.SIGCONT)
+            connection.close()
+
+    def test_a_cache_beyond_all_bounds(self):
+        for tokens in ("1000000000", "1000000000000", "9223372036854775807", "-1"):
+            result = subprocess.run([WEFT, "serve", "-m", MODEL, "--port", "0", "--cache-tokens", tokens],
+                                    capture_output=True, timeout=60, encoding="utf-8", check=False)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("--cache-tokens", result.stderr)
+
+
 class EndOfDrain(unittest.TestCase):
     def test_whoever_is_not_finished_is_told(self):
         for seconds in ("0", "0.2"):

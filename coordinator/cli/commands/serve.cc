@@ -19,6 +19,7 @@
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/local_serving_session.h"
 #include "coordinator/cli/sampler_flags.h"
+#include "coordinator/engine/runner_options.h"
 #include "coordinator/grammar/tokenizer_trie.h"
 #include "coordinator/http/api_keys.h"
 #include "coordinator/http/grammar_constraints.h"
@@ -81,9 +82,9 @@ absl::Status CheckServeFlags(const ServeFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--parallel: ", flags.parallel, ", want 1 to 1024"));
   }
-  if (flags.cache_tokens < 0) {
+  if (flags.cache_tokens < 0 || flags.cache_tokens > kMaxCacheTokens) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--cache-tokens: ", flags.cache_tokens, ", want at least 0"));
+        absl::StrCat("--cache-tokens: ", flags.cache_tokens, ", want 0 to ", kMaxCacheTokens));
   }
   if (flags.serving.most_waiting < 1 || flags.serving.most_waiting > 100000) {
     return absl::InvalidArgumentError(

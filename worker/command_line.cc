@@ -73,6 +73,8 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
   app.add_option("--metrics-host", options.metrics_host, "address of that port")
       ->capture_default_str();
   app.add_option("--parent", options.parent, "end with that process");
+  app.add_flag("--remove-folder", options.remove_folder,
+               "remove the folder of its Unix socket at the end, where that is empty");
   app.add_flag_callback(
       "--no-self-test", [&options] { options.self_test = false; },
       "trust the devices without computing every op once");

@@ -355,8 +355,8 @@ bool IsOrphan(const WorkerOptions& options) {
   return options.parent != 0 && getppid() != options.parent;
 }
 
-// A coordinator that was killed leaves the folder that it made for the sockets of its workers; the
-// last of them finds it empty.
+// The last of a coordinator's workers finds the folder that it made for their sockets empty; the
+// coordinator itself may have been killed.
 void RemoveEmptyFolder(const WorkerOptions& options) {
   const absl::StatusOr<HostAddress> address = ParseHostAddress(options.listen, 0);
   if (!address.ok() || address->socket_path.empty()) return;
@@ -392,10 +392,8 @@ int RunWorker(const WorkerOptions& options, const DeviceFactory& factory, Logger
       Worker::Start(options, factory, logger, wrap_ucx);
   absl::Status status = worker.status();
   if (status.ok()) status = RunUntilEnd(**worker, options, logger);
-  if (worker.ok() && IsOrphan(options)) {
-    worker->reset();
-    RemoveEmptyFolder(options);
-  }
+  if (worker.ok()) worker->reset();
+  if (worker.ok() && options.remove_folder) RemoveEmptyFolder(options);
   if (status.ok()) return 0;
   logger.Error(StdView(status.message()));
   switch (worker.status().code()) {

@@ -37,6 +37,7 @@ struct WorkerOptions {
   int32_t metrics_port = -1;       // of probes and metrics; 0: any free one; -1: none
   std::string metrics_token_file;  // whose token /metrics wants; empty: none
   int32_t parent = 0;              // ends when that process is gone; 0: lives on
+  bool remove_folder = false;      // of its Unix socket, at the end, where it is empty
   bool self_test = true;           // of every device, at the start
   std::string tls;                 // folder with certificates; empty: plaintext
   bool insecure = false;           // listen beyond loopback without encryption

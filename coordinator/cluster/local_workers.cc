@@ -124,6 +124,7 @@ absl::Status LocalWorkers::Start(const LocalWorkersOptions& options, int32_t ind
                                         absl::StrCat(std::max(1, options.threads / options.count)),
                                         "--parent",
                                         absl::StrCat(getpid()),
+                                        "--remove-folder",
                                         "--transport",
                                         options.transport == "tls" ? "grpc" : options.transport,
                                         "--quiet"};

@@ -378,6 +378,18 @@ class Failure(unittest.TestCase):
                 time.sleep(0.05)
             self.assertEqual(os.listdir(folder), [])
 
+    def test_a_worker_leaves_its_folder_alone(self):
+        """But for a coordinator's."""
+        with tempfile.TemporaryDirectory() as folder:
+            for flags, stays in ([], True), (["--remove-folder"], False):
+                own = pathlib.Path(folder, "sockets")
+                own.mkdir()
+                worker = Worker("--no-self-test", "--parent", os.getpid(), *flags, listen=f"unix:{own}/w.sock")
+                self.assertEqual(worker.stop(), 0)
+                self.assertEqual(own.exists(), stays)
+                if stays:
+                    own.rmdir()
+
     def test_not_enough_memory_at_a_worker(self):
         with Worker("--memory", "64kb") as worker:
             result = weft("run", "-m", DEMO, "-p", "x", "-n", "1", "--workers", worker.address)

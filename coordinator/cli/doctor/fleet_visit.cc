@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/clock.h"
 #include "common/base/parallel.h"
 #include "common/base/unix_time.h"
@@ -69,8 +70,10 @@ class Visit {
 
   void VisitWorker(const std::string& address, absl::StatusOr<std::unique_ptr<Fleet>> fleet) {
     if (!fleet.ok()) {
-      findings_.push_back(
-          {FindingLevel::kProblem, address, std::string(fleet.status().message()), kUnreachable});
+      // Each was alone in its fleet, and the first there.
+      std::string why = absl::StrReplaceAll(fleet.status().message(),
+                                            {{absl::StrCat("w0 (", address, ")"), address}});
+      findings_.push_back({FindingLevel::kProblem, address, std::move(why), kUnreachable});
       return;
     }
     reachable_.push_back(address);

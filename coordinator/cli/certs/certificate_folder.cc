@@ -212,7 +212,8 @@ absl::Status WriteJoinToken(const std::string& path) {
 absl::Status CheckWorkerName(std::string_view name) {
   RETURN_IF_ERROR(CheckHostName(name));
   const bool taken = name == kCoordinatorName || name == kAuthorityFile ||
-                     name == kAuthorityKeyFile || name.front() == '*' || name.front() == '.';
+                     name == kAuthorityKeyFile || name.ends_with(kNewSuffix) ||
+                     name.front() == '*' || name.front() == '.';
   const bool is_address = name.find(':') != std::string_view::npos;
   if (!taken && !is_address && name.size() <= 64) return absl::OkStatus();
   return absl::InvalidArgumentError(

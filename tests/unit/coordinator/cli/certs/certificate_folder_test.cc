@@ -235,7 +235,7 @@ TEST(CertificateFolderTest, NamesThatAreNone_AreRefused) {
   ASSERT_THAT(InitializeCerts({.folder = path}, kTestNow).status(), IsOk());
   for (const char* name :
        {"", "..", ".", "../x", "a/b", "/etc", "-x", "a b", "a,URI:weft://coordinator",
-        "coordinator", "ca.crt", "ca.key", "*.workers", "fe80::1", "a\nb"}) {
+        "coordinator", "ca.crt", "ca.key", "ca.key.new", "*.workers", "fe80::1", "a\nb"}) {
     EXPECT_THAT(IssueWorker({.folder = path, .name = name}, kTestNow).status(),
                 StatusIs(absl::StatusCode::kInvalidArgument))
         << name;

@@ -1,6 +1,8 @@
 #include "coordinator/cluster/fleet.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -17,6 +19,7 @@
 #include "common/base/thread.h"
 #include "common/transport/own_address.h"
 #include "common/transport/ucx/ucx_transport.h"
+#include "coordinator/cluster/worker_search.h"
 #include "rpc_backend/client/remote_device.h"
 #include "rpc_backend/protocol/version.h"
 
@@ -198,9 +201,23 @@ absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
     for (Device* device : (*worker)->devices()) devices_.push_back(device);
     workers_.push_back(*std::move(worker));
   }
+  RETURN_IF_ERROR(CheckDistinct());
   std::stable_sort(devices_.begin(), devices_.end(),
                    [](const Device* a, const Device* b) { return Rank(*a) < Rank(*b); });
   hosts_.emplace_back("local");
+  return absl::OkStatus();
+}
+
+// One process at two addresses would be counted on twice.
+absl::Status Fleet::CheckDistinct() const {
+  std::map<std::string, std::string> labels;  // by identity
+  for (const std::unique_ptr<RemoteWorker>& worker : workers_) {
+    if (worker->info().incarnation.empty()) continue;  // of a release that has none
+    const auto [known, fresh] = labels.emplace(WorkerIdentity(worker->info()), worker->label());
+    if (fresh) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--workers: ", worker->label(), " is the same process as ", known->second));
+  }
   return absl::OkStatus();
 }
 

@@ -85,6 +85,7 @@ class Fleet {
   absl::Status OpenSecurity(const FleetOptions& options);
   absl::Status ConnectWorkers(const FleetOptions& options);
   absl::Status StartWatch(const FleetOptions& options);
+  absl::Status CheckDistinct() const;
   absl::Status OpenLink(const FleetOptions& options);
 
   Logger& logger_;

@@ -421,6 +421,13 @@ class Failure(unittest.TestCase):
             self.assertEqual(result.returncode, 2, (arguments, result.stderr))
             self.assertIn(culprit, self.error_of(result))
 
+    def test_one_worker_at_two_addresses_is_refused(self):
+        with Worker("--insecure", listen="0.0.0.0:0") as worker:
+            port = worker.address.rsplit(":", 1)[1]
+            result = weft("run", "-m", DEMO, "-p", "x", "-n", "1", "--workers", f"127.0.0.1:{port},127.0.0.2:{port}")
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(f"(127.0.0.2:{port}) is the same process as worker w0 (127.0.0.1:{port})", result.stderr)
+
     def test_a_second_worker_on_the_same_address_is_refused(self):
         with Worker() as worker:
             result = subprocess.run([str(BIN / "weft-worker"), "--listen", worker.address], capture_output=True,

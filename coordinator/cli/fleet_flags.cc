@@ -2,10 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
+#include <functional>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/host_address.h"
@@ -27,6 +28,17 @@ constexpr std::chrono::seconds kJoinTime{60};
 // Another program than the one beside this, for tests.
 constexpr const char* kWorkerVariable = "WEFT_WORKER";
 constexpr const char* kTlsVariable = "WEFT_TLS";
+
+// For the value of a flag, also where it plays no part. NaN is not between two numbers.
+std::function<std::string(const std::string&)> SecondsFrom(double least, double most) {
+  return [least, most](const std::string& text) {
+    double seconds = 0;
+    if (absl::SimpleAtod(text, &seconds) && seconds >= least && seconds <= most) {
+      return std::string();
+    }
+    return absl::StrCat("'", text, "' seconds, want ", least, " to ", most);
+  };
+}
 
 absl::Status CheckSecurityFlags(const FleetFlags& flags) {
   if (!flags.tls.empty() && flags.insecure) {
@@ -61,15 +73,6 @@ absl::StatusOr<std::shared_ptr<WorkerDirectory>> OpenJoinedDirectory(const Fleet
   if (flags.join_token_file.empty()) {
     return absl::InvalidArgumentError(
         "--workers-join wants --join-token-file FILE; 'weft certs token FILE' makes one");
-  }
-  if (!(flags.join_lease_s >= 0.3 && flags.join_lease_s <= 3600)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--join-lease: ", flags.join_lease_s, " seconds, want 0.3 to 3600"));
-  }
-  const auto most = static_cast<int32_t>(MemberList::kMostMembers);
-  if (flags.join_workers < 1 || flags.join_workers > most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--join-workers: ", flags.join_workers, ", want 1 to ", most));
   }
   options.listen = *std::move(listen);
   options.token_file = flags.join_token_file;
@@ -118,11 +121,13 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
   command
       .add_option("--join-workers", flags.join_workers,
                   "wait for so many of them before the first plan")
+      ->check(CLI::Range(1, static_cast<int32_t>(MemberList::kMostMembers)))
       ->capture_default_str()
       ->group(kGroup);
   command
       .add_option("--join-lease", flags.join_lease_s,
                   "seconds after which one that has not joined again is gone")
+      ->check(SecondsFrom(0.3, 3600))
       ->capture_default_str()
       ->group(kGroup);
   command
@@ -148,6 +153,7 @@ void AddFleetFlags(CLI::App& command, FleetFlags& flags) {
   command
       .add_option("--worker-timeout", flags.worker_timeout_s,
                   "seconds after which a silent worker is lost; more for slow networks")
+      ->check(SecondsFrom(0.1, 3600))
       ->capture_default_str()
       ->group(kGroup);
   command
@@ -197,11 +203,6 @@ absl::StatusOr<FleetOptions> ParseFleetFlags(const FleetFlags& flags, int32_t th
         absl::StrCat("--local-workers: ", flags.local_workers, ", want at least 1"));
   }
   RETURN_IF_ERROR(CheckSecurityFlags(flags));
-  if (!std::isfinite(flags.worker_timeout_s) || flags.worker_timeout_s < 0.1 ||
-      flags.worker_timeout_s > 3600) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--worker-timeout: ", flags.worker_timeout_s, " seconds, want 0.1 to 3600"));
-  }
   options.directory = flags.directory;
   if (options.directory == nullptr) {
     ASSIGN_OR_RETURN(options.directory, OpenWorkerDirectory(flags, logger));

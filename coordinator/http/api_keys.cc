@@ -20,6 +20,12 @@ constexpr size_t kMostBytes = size_t{16} << 20;
 
 }  // namespace
 
+bool IsApiKey(std::string_view key) {
+  return !key.empty() && key.size() <= kLongestKey &&
+         std::all_of(key.begin(), key.end(),
+                     [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
+}
+
 absl::StatusOr<std::vector<std::string>> ReadApiKeys(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMostBytes));
   std::vector<std::string> keys;
@@ -28,10 +34,7 @@ absl::StatusOr<std::vector<std::string>> ReadApiKeys(const std::string& path) {
     ++number;
     const std::string key(absl::StripAsciiWhitespace(line));
     if (key.empty() || key[0] == '#') continue;
-    const bool graphic = std::all_of(key.begin(), key.end(), [](char c) {
-      return absl::ascii_isgraph(static_cast<unsigned char>(c));
-    });
-    if (!graphic || key.size() > kLongestKey || keys.size() == kMostKeys) {
+    if (!IsApiKey(key) || keys.size() == kMostKeys) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": line ", number, ": want one key of up to ", kLongestKey,
                        " visible ASCII characters a line, and up to ", kMostKeys, " of them"));

@@ -11,6 +11,9 @@
 
 namespace weft {
 
+// Whether a text can be a key: up to 1024 visible ASCII characters.
+bool IsApiKey(std::string_view key);
+
 // Keys of a file: one a line; empty lines and those that begin with # do not count. Errors:
 // NOT_FOUND; INVALID_ARGUMENT naming the line, never the key.
 absl::StatusOr<std::vector<std::string>> ReadApiKeys(const std::string& path);

@@ -73,6 +73,11 @@ class Usage(unittest.TestCase):
         self.check_error(2, "--seed", "run", "-m", Q8, "-p", "x", "--seed", "99999999999999999999")
         self.check_error(2, "--layout", "run", "-m", Q8, "-p", "x", "-sm", "none", "--layout", "tp=2")
         self.check_error(2, "--layout", "run", "-m", Q8, "-p", "x", "-sm", "layer", "--layout", "tp=2")
+        for flag, value in (("--join-workers", 0), ("--join-lease", "nan"), ("--worker-timeout", "nan"),
+                            ("--worker-timeout", "0")):
+            self.check_error(2, flag, "run", "-m", Q8, "-p", "x", flag, value)
+        self.check_error(2, "--api-key", "serve", "-m", Q8, "--port", "0", "--api-key", "a\nb")
+        self.check_error(2, "--no-api-key", "serve", "-m", Q8, "--port", "0", "--api-key", "a", "--no-api-key")
         self.check_error(2, "pigeon", "run", "-m", Q8, "-p", "x", "--transport", "pigeon")
         self.check_error(2, "twice", "run", "-m", Q8, "-p", "x", "--layout", "tp=2,tp=1")
         self.check_error(2, "token id", "eval", "-m", Q8, "--tokens", "1,two")

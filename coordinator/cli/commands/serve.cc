@@ -180,10 +180,19 @@ void AddHttpFlags(CLI::App& command, ServeFlags& flags) {
       .add_option("--health-port", http.health_port,
                   "port of health and metrics; -1: the next one; 0: any free one")
       ->capture_default_str();
-  command.add_option("--api-key", http.api_keys, "a key that clients must have; may be repeated");
-  command.add_option("--api-key-file", flags.key_file, "a file of such keys, one a line");
-  command.add_flag("--no-api-key", http.no_api_key,
-                   "whoever reaches --host may use the API, on other addresses than loopback too");
+  CLI::Option* const key =
+      command
+          .add_option("--api-key", http.api_keys, "a key that clients must have; may be repeated")
+          ->check([](const std::string& text) {
+            return IsApiKey(text) ? std::string() : "want up to 1024 visible ASCII characters";
+          });
+  CLI::Option* const key_file =
+      command.add_option("--api-key-file", flags.key_file, "a file of such keys, one a line");
+  command
+      .add_flag("--no-api-key", http.no_api_key,
+                "whoever reaches --host may use the API, on other addresses than loopback too")
+      ->excludes(key)
+      ->excludes(key_file);
   command.add_option("--metrics-token-file", http.metrics_token_file,
                      "file with a token for /metrics on the port of health; read again when it "
                      "changes");

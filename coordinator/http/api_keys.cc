@@ -22,8 +22,8 @@ constexpr size_t kMostBytes = size_t{16} << 20;
 
 bool IsApiKey(std::string_view key) {
   return !key.empty() && key.size() <= kLongestKey &&
-         std::all_of(key.begin(), key.end(),
-                     [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
+         std::none_of(key.begin(), key.end(),
+                      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); });
 }
 
 absl::StatusOr<std::vector<std::string>> ReadApiKeys(const std::string& path) {
@@ -34,7 +34,10 @@ absl::StatusOr<std::vector<std::string>> ReadApiKeys(const std::string& path) {
     ++number;
     const std::string key(absl::StripAsciiWhitespace(line));
     if (key.empty() || key[0] == '#') continue;
-    if (!IsApiKey(key) || keys.size() == kMostKeys) {
+    const bool graphic = std::all_of(key.begin(), key.end(), [](char c) {
+      return absl::ascii_isgraph(static_cast<unsigned char>(c));
+    });
+    if (!graphic || key.size() > kLongestKey || keys.size() == kMostKeys) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": line ", number, ": want one key of up to ", kLongestKey,
                        " visible ASCII characters a line, and up to ", kMostKeys, " of them"));

@@ -11,7 +11,7 @@
 
 namespace weft {
 
-// Whether a text can be a key: up to 1024 visible ASCII characters.
+// Whether a client can send that as a key: up to 1024 bytes, no control characters.
 bool IsApiKey(std::string_view key);
 
 // Keys of a file: one a line; empty lines and those that begin with # do not count. Errors:

@@ -184,7 +184,8 @@ void AddHttpFlags(CLI::App& command, ServeFlags& flags) {
       command
           .add_option("--api-key", http.api_keys, "a key that clients must have; may be repeated")
           ->check([](const std::string& text) {
-            return IsApiKey(text) ? std::string() : "want up to 1024 visible ASCII characters";
+            return IsApiKey(text) ? std::string()
+                                  : "want up to 1024 bytes without control characters";
           });
   CLI::Option* const key_file =
       command.add_option("--api-key-file", flags.key_file, "a file of such keys, one a line");

@@ -35,6 +35,14 @@ void Print(const ScheduleStatistics& s) {
   }
 }
 
+// Where arguments draw numbers, the order in which a compiler evaluates them decides what is drawn:
+// Clang's random plans, under the sanitizers, are others than g++'s.
+#ifdef __clang__
+constexpr bool kPlansAreThoseCounted = false;
+#else
+constexpr bool kPlansAreThoseCounted = true;
+#endif
+
 // Decision 35: what is refused does not grow. `most` holds for the seeds of the CI; a change of
 // what is random, not of the scheduler, is a reason to count anew.
 void CheckRefusals(const ScheduleStatistics& statistics, std::map<std::string, int64_t> most) {
@@ -61,7 +69,7 @@ TEST(ScheduleRandom, AnyFleet_EqualsTheOracle) {
     if (HasFailure()) return;
   }
   Print(statistics);
-  if (seed == 1 && count == 300) {
+  if (kPlansAreThoseCounted && seed == 1 && count == 300) {
     EXPECT_LE(statistics.refused, 107);
     CheckRefusals(statistics, {{"it writes elsewhere", 34},
                                {"refused beside the weight", 32},
@@ -192,7 +200,8 @@ TEST(ScheduleRandom, FleetsInStages_EqualTheOracle) {
     if (HasFailure()) return;
   }
   Print(statistics);
-  if (seed == 500000 && count == 150) CheckRefusals(statistics, {{"the rule is off", 2}});
+  if (kPlansAreThoseCounted && seed == 500000 && count == 150)
+    CheckRefusals(statistics, {{"the rule is off", 2}});
   if (count < 150) return;
   EXPECT_GT(statistics.fleets, 20 * statistics.refused);
   EXPECT_GT(statistics.edges, 0);

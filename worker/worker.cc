@@ -351,10 +351,6 @@ class WorkerEnd {
   std::optional<Clock::TimePoint> deadline_;  // once it drains
 };
 
-bool IsOrphan(const WorkerOptions& options) {
-  return options.parent != 0 && getppid() != options.parent;
-}
-
 // The last of a coordinator's workers finds the folder that it made for their sockets empty; the
 // coordinator itself may have been killed.
 void RemoveEmptyFolder(const WorkerOptions& options) {
@@ -372,7 +368,7 @@ absl::Status RunUntilEnd(Worker& worker, const WorkerOptions& options, Logger& l
   RETURN_IF_ERROR(events->Every(kLook, [&] {
     worker.CheckSessions();
     end.Look();
-    if (IsOrphan(options)) events->Stop();
+    if (options.parent != 0 && getppid() != options.parent) events->Stop();
   }));
   if (worker.metrics_port() != 0) {
     logger.Info(StdView(absl::StrCat("metrics on http://", options.metrics_host, ":",

@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 import time
 
+from logged_process import LoggedProcess
+
 SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE_DIR", pathlib.Path(__file__).parents[2])).resolve()
 WEFT = os.environ.get("WEFT_BIN_DIR", "build/release/bin") + "/weft"
 MODEL = str(SOURCE / "models" / "shakespeare-q8_0.gguf")
@@ -25,7 +27,7 @@ def await_value(ask, seconds):
         time.sleep(0.02)
 
 
-class ServeProcess:
+class ServeProcess(LoggedProcess):
     """weft serve with the demo model or another; returns when it listens."""
 
     def __init__(self, *arguments, model=MODEL):
@@ -43,11 +45,6 @@ class ServeProcess:
     def ended(self):
         assert self.process.poll() is None, f"weft serve ended with {self.process.returncode}: {self.text()}"
 
-    def text(self):
-        """Of its log so far."""
-        with open(self.log.name, encoding="utf-8", errors="replace") as log:
-            return log.read()
-
     def workers(self):
         """Processes that it started."""
         listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False)
@@ -60,10 +57,3 @@ class ServeProcess:
             return self.process.wait(60)
         finally:
             self.kill()
-
-    def kill(self):
-        """At once, where it has not ended: for tests that fail."""
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(20)
-        self.log.close()

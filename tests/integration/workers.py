@@ -7,10 +7,12 @@ import subprocess
 import tempfile
 import time
 
+from logged_process import LoggedProcess
+
 BIN = pathlib.Path(os.environ.get("WEFT_BIN_DIR", "build/release/bin"))
 
 
-class Worker:
+class Worker(LoggedProcess):
     """A weft-worker that listens. Its log is kept in a file."""
 
     def __init__(self, *arguments, listen="127.0.0.1:0", prefix=(), binary=BIN / "weft-worker", environment=None):
@@ -33,10 +35,6 @@ class Worker:
         self.kill()
         raise RuntimeError("the worker does not listen: " + self.text())
 
-    def text(self):
-        with open(self.log.name, encoding="utf-8", errors="replace") as log:
-            return log.read()
-
     def signal(self, number):
         self.process.send_signal(number)
 
@@ -48,12 +46,6 @@ class Worker:
             return self.process.wait(20)
         finally:
             self.kill()
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(20)
-        self.log.close()
 
     def __enter__(self):
         return self

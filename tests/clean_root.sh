@@ -5,7 +5,8 @@ repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 usage() {
   cat <<'TEXT'
-usage: tests/clean_root.sh [--folder DIR] [--keep] [--quickstart-only] [-- ARGUMENTS of tests/run.sh]
+usage: tests/clean_root.sh [--folder DIR] [--keep] [--quickstart-only] [--ccache DIR]
+                           [-- ARGUMENTS of tests/run.sh]
 
 Makes a bare Debian 12 root with debootstrap in a new folder, clones the committed state of this
 checkout into it, runs deploy/quickstart.sh (twice) and tests/run.sh there, and prints how long each
@@ -14,6 +15,8 @@ took. The mirror, its keys and its proxy are those of this machine's apt. Needs 
   --folder DIR        make the root under DIR (default: $TMPDIR or /tmp); about 5 GB
   --keep              do not delete the root afterwards
   --quickstart-only   leave tests/run.sh out
+  --ccache DIR        let the root use this compiler cache: quick where this machine has built the same state, but what
+                      the compiler printed then is not seen again
 TEXT
 }
 
@@ -64,7 +67,13 @@ in_root() {
     mount -t sysfs -o ro sysfs "$root/sys"
     mount --bind /dev "$root/dev"
     mount -t tmpfs tmpfs "$root/dev/shm"
-    exec chroot "$root" env -i "$@"' in_root "$root" "${variables[@]}" bash -c "$@" < /dev/null
+    cache=$1
+    shift
+    if [[ -n $cache ]]; then
+      mkdir -p "$root/root/.cache/ccache"
+      mount --bind "$cache" "$root/root/.cache/ccache"
+    fi
+    exec chroot "$root" env -i "$@"' in_root "$root" "$ccache" "${variables[@]}" bash -c "$@" < /dev/null
 }
 
 # timed NAME COMMAND...: runs it and keeps the seconds for the closing report.
@@ -80,12 +89,18 @@ timed() {
 folder=${TMPDIR:-/tmp}
 keep=false
 tests=true
+ccache=""
 arguments=()
 while [[ $# -gt 0 ]]; do
   case $1 in
     --folder)
       [[ $# -ge 2 ]] || fail "--folder needs a value"
       folder=$2
+      shift
+      ;;
+    --ccache)
+      [[ $# -ge 2 && -d $2 ]] || fail "--ccache needs a folder"
+      ccache=$(cd "$2" && pwd)
       shift
       ;;
     --keep) keep=true ;;

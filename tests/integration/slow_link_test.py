@@ -36,7 +36,7 @@ class OnSlowLink(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.model = pathlib.Path(folder.name) / "model.gguf"
         made = subprocess.run([BIN / "weft", "synth", "--layers", str(LAYERS), "--embedding", str(EMBEDDING), "--heads", "16",
-                               "--heads-kv", "8", "--head", "64", "--ff", "3072", "--vocab", "512", "--context", "4096",
+                               "--heads-kv", "8", "--head", "64", "--ff", "6144", "--vocab", "512", "--context", "4096",
                                "--type", "Q8_0", cls.model], capture_output=True, encoding="utf-8", check=False)
         assert made.returncode == 0, made.stderr
 

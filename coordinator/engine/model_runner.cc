@@ -351,7 +351,7 @@ absl::StatusOr<std::pair<ModelRunner::InFlight, std::vector<StepRows>>> ModelRun
     return absl::FailedPreconditionError("the step was launched for other rows");
   }
   absl::StatusOr<std::vector<StepRows>> rows = AwaitStep(in_flight_.front());
-  InFlight step = in_flight_.front();
+  InFlight step = std::move(in_flight_.front());
   in_flight_.pop_front();
   if (!rows.ok()) {
     DropInFlight();

@@ -41,6 +41,9 @@ void AddCounters(const ServingCounters& c, MetricList& list) {
                c.waiting_seconds);
   list.Counter("weft_engine_working_seconds_total",
                "Time the engine spent between steps: batches, sampling, text.", c.working_seconds);
+  list.Counter("weft_engine_sampling_seconds_total",
+               "Of the time between steps: choosing tokens, and texts to stop at.",
+               c.sampling_seconds);
   list.Histogram("weft_queue_seconds", "From submission to admission.", c.queue.view());
   list.Histogram("weft_time_to_first_token_seconds", "From submission to the first token.",
                  c.first_token.view());

@@ -43,12 +43,14 @@ class Reader {
   int64_t end() const { return request_.first_id + request_.ids; }
   int64_t unchanged() const { return request_.ids - static_cast<int64_t>(row_.changed.size()); }
 
-  // An integer of [low, high].
+  // Whether it is an integer of [low, high].
+  static bool IsWhole(double value, int64_t low, int64_t high) {
+    return value >= static_cast<double>(low) && value <= static_cast<double>(high) &&
+           static_cast<double>(static_cast<int64_t>(value)) == value;
+  }
   static absl::StatusOr<int64_t> Whole(const char* what, float word, int64_t low, int64_t high) {
-    const double value = word;
-    const bool fits = value >= static_cast<double>(low) && value <= static_cast<double>(high);
-    if (!fits || std::floor(value) != value) return Bad(what, value);
-    return static_cast<int64_t>(value);
+    if (!IsWhole(word, low, high)) return Bad(what, word);
+    return static_cast<int64_t>(word);
   }
 
   absl::Status ReadNaNs() {
@@ -80,8 +82,8 @@ class Reader {
     ASSIGN_OR_RETURN(const int64_t count, Whole("count", Word(CandidateWord::kCount), want, want));
     row_.best.reserve(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) {
-      ASSIGN_OR_RETURN(const int64_t id,
-                       Whole("id", words_[layout_.ids_at() + i], request_.first_id, end() - 1));
+      const float id = words_[layout_.ids_at() + i];
+      if (!IsWhole(id, request_.first_id, end() - 1)) return Bad("id", id);
       const Candidate next = {static_cast<int32_t>(id), words_[layout_.logits_at() + i]};
       if (std::isnan(next.logit)) return Bad("logit of id", next.id);
       const bool in_order = row_.best.empty() || Before(row_.best.back(), next);

@@ -12,8 +12,11 @@ namespace weft {
 class ArrivalBell {
  public:
   void Ring() {
-    MutexLock lock(mutex_);
-    ++count_;
+    {
+      MutexLock lock(mutex_);
+      ++count_;
+    }
+    // Who is woken finds the mutex free.
     changed_.NotifyAll();
   }
   // How often it rang. Read it before looking what has arrived.

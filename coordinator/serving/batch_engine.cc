@@ -237,23 +237,36 @@ absl::Status BatchEngine::CollectStep(Clock::TimePoint waited) {
     TakeHidden(step, all_logits);
     return absl::OkStatus();
   }
-  const auto n_vocab = static_cast<size_t>(runner_.n_vocab());
-  size_t row = 0;
   for (const Share& share : step.shares) {
-    Sequence& sequence = *share.sequence;
-    --sequence.in_flight;
+    --share.sequence->in_flight;
     Publish(share);
-    if (!share.output) continue;
-    if (logits) {
-      ++counters_.logits_fetched;
-      TakeRow(sequence,
-              sequence.Choose(absl::MakeSpan(all_logits).subspan(row * n_vocab, n_vocab)));
-    } else {
-      TakeRow(sequence, sequence.Choose(rows[row]));
-    }
-    ++row;
   }
+  const Clock::TimePoint sampling = clock_.Now();
+  if (logits) {
+    SampleLogits(step, absl::MakeSpan(all_logits));
+  } else {
+    SampleCandidates(step, rows);
+  }
+  counters_.sampling_seconds += SecondsSince(clock_, sampling);
   return absl::OkStatus();
+}
+
+void BatchEngine::SampleLogits(const Step& step, absl::Span<float> logits) {
+  const auto n_vocab = static_cast<size_t>(runner_.n_vocab());
+  for (const Share& share : step.shares) {
+    if (!share.output) continue;
+    ++counters_.logits_fetched;
+    TakeRow(*share.sequence, share.sequence->Choose(logits.subspan(0, n_vocab)));
+    logits.remove_prefix(n_vocab);
+  }
+}
+
+void BatchEngine::SampleCandidates(const Step& step, absl::Span<const CandidateRow> rows) {
+  for (const Share& share : step.shares) {
+    if (!share.output) continue;
+    TakeRow(*share.sequence, share.sequence->Choose(rows.front()));
+    rows.remove_prefix(1);
+  }
 }
 
 void BatchEngine::Publish(const Share& share) {

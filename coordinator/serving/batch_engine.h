@@ -82,6 +82,9 @@ class BatchEngine {
   void MakeRoom();
   // `waited`: since when there is nothing to do but to wait.
   absl::Status CollectStep(Clock::TimePoint waited);
+  // Chooses the next token of each output of the step, a row for each.
+  void SampleLogits(const Step& step, absl::Span<float> logits);
+  void SampleCandidates(const Step& step, absl::Span<const CandidateRow> rows);
   void TakeRow(Sequence& sequence, absl::StatusOr<std::optional<int32_t>> token);
   void TakeHidden(const Step& step, absl::Span<const float> states);
   // Others may begin with what it has read.

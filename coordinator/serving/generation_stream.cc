@@ -33,7 +33,12 @@ void GenerationStream::SetBell(std::shared_ptr<ArrivalBell> bell) {
 
 void GenerationStream::Notify() {
   changed_.NotifyOne();
-  if (bell_ != nullptr) bell_->Ring();
+  std::shared_ptr<ArrivalBell> bell;
+  {
+    MutexLock lock(mutex_);
+    bell = bell_;
+  }
+  if (bell != nullptr) bell->Ring();
 }
 
 void GenerationStream::Cancel() {
@@ -47,24 +52,28 @@ GenerationSummary GenerationStream::summary() const {
 }
 
 void GenerationStream::Push(GenerationPiece piece) {
-  MutexLock lock(mutex_);
-  WEFT_CHECK(!finished_);
-  if (piece_) {
-    piece_->text += piece.text;
-    piece_->tokens.insert(piece_->tokens.end(), std::make_move_iterator(piece.tokens.begin()),
-                          std::make_move_iterator(piece.tokens.end()));
-  } else {
-    piece_ = std::move(piece);
+  {
+    MutexLock lock(mutex_);
+    WEFT_CHECK(!finished_);
+    if (piece_) {
+      piece_->text += piece.text;
+      piece_->tokens.insert(piece_->tokens.end(), std::make_move_iterator(piece.tokens.begin()),
+                            std::make_move_iterator(piece.tokens.end()));
+    } else {
+      piece_ = std::move(piece);
+    }
   }
   Notify();
 }
 
 void GenerationStream::Finish(absl::Status status, const GenerationSummary& summary) {
-  MutexLock lock(mutex_);
-  WEFT_CHECK(!finished_);
-  finished_ = true;
-  status_ = std::move(status);
-  summary_ = summary;
+  {
+    MutexLock lock(mutex_);
+    WEFT_CHECK(!finished_);
+    finished_ = true;
+    status_ = std::move(status);
+    summary_ = summary;
+  }
   Notify();
 }
 

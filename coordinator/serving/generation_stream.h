@@ -44,7 +44,8 @@ class GenerationStream {
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
  private:
-  void Notify() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After a change, without the mutex: who is woken finds it free.
+  void Notify();
 
   const std::function<void()> wake_;
   std::atomic<bool> cancelled_ = false;

@@ -101,10 +101,9 @@ absl::StatusOr<bool> Sequence::Accept(int32_t token) {
   }
   tokens_.push_back(token);
   sampler_.Accept(token);
-  if (chosen_) held_.push_back(*std::exchange(chosen_, std::nullopt));
-  const std::string text =
-      stop_.Append(utf8_.Append(tokenizer_.Piece(token, request_.special_tokens)));
-  if (!text.empty()) Emit(text);
+  unread_.push_back({token, std::exchange(chosen_, std::nullopt)});
+  // Without a text to stop at nothing of the next step depends on the text of this one.
+  if (!request_.stop.empty()) ReadTokens();
   if (stop_.found()) {
     summary_.reason = FinishReason::kStopText;
     return true;
@@ -116,6 +115,16 @@ absl::StatusOr<bool> Sequence::Accept(int32_t token) {
   return false;
 }
 
+void Sequence::ReadTokens() {
+  for (UnreadToken& unread : unread_) {
+    if (unread.probabilities) held_.push_back(*std::move(unread.probabilities));
+    const std::string text =
+        stop_.Append(utf8_.Append(tokenizer_.Piece(unread.token, request_.special_tokens)));
+    if (!text.empty()) Emit(text);
+  }
+  unread_.clear();
+}
+
 void Sequence::Emit(std::string_view text) {
   ready_.text += text;
   ready_.tokens.insert(ready_.tokens.end(), std::make_move_iterator(held_.begin()),
@@ -124,11 +133,13 @@ void Sequence::Emit(std::string_view text) {
 }
 
 void Sequence::Deliver() {
+  ReadTokens();
   if (ready_.text.empty() && ready_.tokens.empty()) return;
   stream_->Push(std::exchange(ready_, {}));
 }
 
 void Sequence::Finish(absl::Status status) {
+  ReadTokens();
   if (status.ok() && !stop_.found()) Emit(stop_.Append(utf8_.Finish()) + stop_.Finish());
   Deliver();
   summary_.total_seconds = SecondsSince(clock_, submitted_);

@@ -63,10 +63,11 @@ class Sequence {
   // the constraint met is INVALID_ARGUMENT.
   absl::StatusOr<std::optional<int32_t>> Choose(const CandidateRow& row);
   absl::StatusOr<int32_t> Choose(absl::Span<const float> logits);
-  // Takes the token that was chosen; what it adds waits for Deliver. True if the continuation is
-  // over, for the reason that Finish then reports. Errors: those of the constraint.
+  // Takes the token that was chosen; what it adds waits for Deliver, its text too unless that may
+  // end the continuation. True if the continuation is over, for the reason that Finish then
+  // reports. Errors: those of the constraint.
   absl::StatusOr<bool> Accept(int32_t token);
-  // Hands out what waits. This wakes whoever reads the stream: not between two steps.
+  // Hands out what waits. This makes texts and wakes whoever reads the stream: not between steps.
   void Deliver();
   // Over for want of room.
   void EndForLackOfRoom() { summary_.reason = FinishReason::kContextFull; }
@@ -79,6 +80,13 @@ class Sequence {
   double SecondsOfLastToken() const { return seconds_of_last_token_; }
 
  private:
+  struct UnreadToken {
+    int32_t token;
+    std::optional<LogProbabilities> probabilities;
+  };
+
+  // The text of the tokens that were accepted.
+  void ReadTokens();
   // With the log probabilities that were held for it.
   void Emit(std::string_view text);
 
@@ -91,6 +99,7 @@ class Sequence {
   Utf8Stream utf8_;
   StopMatcher stop_;
   std::optional<LogProbabilities> chosen_;  // of the last token
+  std::vector<UnreadToken> unread_;         // accepted, not yet text
   std::vector<LogProbabilities> held_;      // whose text has not come out yet
   GenerationPiece ready_;                   // for Deliver
   Clock::TimePoint submitted_;

@@ -36,8 +36,9 @@ struct ServingCounters {
   DurationHistogram step;      // from launch to the end of sampling
   SizeHistogram batch_tokens;  // of each step
   SizeHistogram batch_sequences;
-  double waiting_seconds = 0;  // for steps
-  double working_seconds = 0;  // on what is between them: batches, sampling, text
+  double waiting_seconds = 0;   // for steps
+  double working_seconds = 0;   // on what is between them: batches, sampling, text
+  double sampling_seconds = 0;  // of these, on choosing tokens
 };
 
 // What a process did for the steps of this session.

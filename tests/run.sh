@@ -106,6 +106,13 @@ deploy_tools() {
   echo "warning: no kubernetes-validate from PyPI; the schemas of deploy/kubernetes are not checked" >&2
 }
 
+# Without PyPI Debian's clang-tidy-16 takes its place.
+tidy_tool() {
+  [[ -x .venv/bin/python ]] || /usr/bin/python3 -m venv .venv
+  .venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 -r tests/requirements-tidy.txt && return
+  echo "warning: no clang-tidy from PyPI; Debian's clang-tidy-16 is used" >&2
+}
+
 source_files() {
   git ls-files -- '*.cc' '*.h' '*.inc'
 }
@@ -180,10 +187,12 @@ run_clang_tidy() {
 }
 
 tidy_changed() {
+  tidy_tool
   changed_sources | run_clang_tidy
 }
 
 tidy_all() {
+  tidy_tool
   source_files | sed -n '/\.cc$/p' | run_clang_tidy
 }
 

@@ -97,6 +97,11 @@ absl::StatusOr<EmbeddingRequest> ReadEmbeddingRequest(std::string_view body) {
   ASSIGN_OR_RETURN(request.model, ReadModel(root));
   ASSIGN_OR_RETURN(const JsonValue input, root.At("input"));
   ASSIGN_OR_RETURN(request.inputs, ReadPrompts(input));
+  for (const PromptInput& one : request.inputs) {
+    // A mark that begins every text would have an embedding, of nothing that was asked for.
+    const bool empty = std::visit([](const auto& content) { return content.empty(); }, one);
+    if (empty) return input.Error("is empty");
+  }
   if (const std::optional<JsonValue> format = root.Find("encoding_format")) {
     ASSIGN_OR_RETURN(const std::string name, format->Text(kLongestName));
     if (name != "float" && name != "base64") return format->Error("want float or base64");

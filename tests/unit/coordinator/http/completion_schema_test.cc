@@ -71,6 +71,8 @@ TEST(EmbeddingSchema, Bodies_AreReadOrRefused) {
       {
           {"{}", "input", "is missing"},
           {R"({"input": 1})", "input", "want an array"},
+          {R"({"input": ""})", "input", "is empty"},
+          {R"({"input": ["a", ""]})", "input", "is empty"},
           {R"({"input": "a", "encoding_format": "int8"})", "encoding_format", "float or base64"},
           {R"({"input": "a", "dimensions": 5})", "dimensions", "all of them", 501},
           {R"({"input": "a", "temperature": 1})", "temperature", "knows no such field"},

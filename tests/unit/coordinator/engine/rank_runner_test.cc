@@ -1,5 +1,6 @@
 // Models cut over ranks, each a process with a device of its own: the undivided run's answer, by
-// decision 20, for every model, number of ranks and way to share that a test can afford.
+// decision 20, for every model and what spans the numbers of ranks and ways to share
+// (rank_matrix_test.cc has them all).
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -13,39 +14,13 @@
 #include "gtest/gtest.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/status_matchers.h"
+#include "tests/unit/coordinator/engine/rank_cell_check.h"
 #include "tests/unit/coordinator/engine/ranked_model.h"
 
 namespace weft {
 namespace {
 
 using testing::HasSubstr;
-
-// Sums over ranks round differently; products of quantised weights do not, but for their order.
-double Tolerance(const GoldenModel& golden) { return std::max(1e-6, golden.tol_nmse / 10); }
-
-void CheckCell(const std::string& name, const RankCell& cell) {
-  SCOPED_TRACE(name + ": " + CellText(cell));
-  RankedModel whole;
-  ASSERT_OK(whole.Open(name));
-  ASSERT_OK(whole.StartWhole(RankedOptions(16)));
-  RankedModel cut;
-  ASSERT_OK(cut.Open(name));
-  ASSERT_OK(cut.Start(RankedOptions(16), cell));
-  const GoldenCase& golden = whole.golden.cases.back();
-  ASSERT_OK_AND_ASSIGN(const std::vector<float> want, whole.Logits(golden.tokens));
-  ASSERT_OK_AND_ASSIGN(const std::vector<float> got, cut.Logits(golden.tokens));
-  EXPECT_LE(NormalizedError(got, want), Tolerance(whole.golden));
-  ASSERT_OK_AND_ASSIGN(const std::vector<float> want_states, whole.Hidden(golden.tokens, 16));
-  ASSERT_OK_AND_ASSIGN(const std::vector<float> states, cut.Hidden(golden.tokens, 7));
-  EXPECT_EQ(states.size(), golden.tokens.size() * whole.model().hyperparameters().n_embd);
-  EXPECT_LE(NormalizedError(states, want_states), Tolerance(whole.golden));
-  const absl::Span<const int32_t> prompt =
-      absl::MakeConstSpan(golden.tokens).first(std::min<size_t>(golden.tokens.size(), 20));
-  ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> expected, whole.Continue(prompt, 8));
-  ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> tokens, cut.Continue(prompt, 8));
-  EXPECT_EQ(tokens, expected);
-  EXPECT_EQ(cut.runner->counters().replans, 0);
-}
 
 class RankRunnerTest : public testing::TestWithParam<const char*> {};
 
@@ -85,7 +60,7 @@ TEST_P(RankRunnerTest, Overlap_AnswersAsOne) {
     ASSERT_OK(cut.Open(GetParam()));
     ASSERT_OK(cut.Start(options, cell));
     ASSERT_OK_AND_ASSIGN(const std::vector<float> got, cut.Logits(tokens));
-    EXPECT_LE(NormalizedError(got, want), Tolerance(whole.golden));
+    EXPECT_LE(NormalizedError(got, want), RankTolerance(whole.golden));
     ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> next, cut.Continue(tokens, 4));
     EXPECT_EQ(next, expected);
     EXPECT_EQ(cut.runner->counters().replans, 0);

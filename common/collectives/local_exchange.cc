@@ -58,8 +58,8 @@ absl::Status LocalExchange::Send(int32_t to, const Key& key, absl::Span<const ui
 bool LocalExchange::TakeMessage(Mailbox& mailbox, const Key& key, Message& found) {
   for (Message& message : mailbox.messages) {
     if (message.key != key) continue;
-    found = std::move(message);
-    if (&message != &mailbox.messages.back()) message = std::move(mailbox.messages.back());
+    std::swap(message, mailbox.messages.back());
+    found = std::move(mailbox.messages.back());
     mailbox.messages.pop_back();
     return true;
   }

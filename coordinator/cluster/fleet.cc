@@ -182,6 +182,7 @@ absl::Status Fleet::ConnectWorkers(const FleetOptions& options) {
   RETURN_IF_ERROR(FindAddresses(options));
   notice.Reached(behind);
   std::vector<absl::StatusOr<std::unique_ptr<RemoteWorker>>> connected;
+  connected.reserve(addresses_.size());
   for (size_t i = 0; i < addresses_.size(); ++i) connected.emplace_back(absl::UnknownError(""));
   RETURN_IF_ERROR(RunParallel(addresses_.size(), [&](size_t i) {
     RemoteWorkerOptions worker = WorkerOptions(options);

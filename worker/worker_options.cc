@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/absl_view.h"
+#include "common/base/escaped_text.h"
 #include "common/base/status_macros.h"
 #include "rpc_backend/membership/join_claim.h"
 #include "worker/listen_address.h"
@@ -15,6 +16,7 @@ namespace weft {
 namespace {
 
 constexpr int32_t kMaxThreads = 1024;
+constexpr size_t kMaxNameBytes = 253;  // as names of machines
 
 absl::Status CheckReach(std::string_view flag, const std::string& text,
                         const WorkerOptions& options) {
@@ -56,6 +58,24 @@ absl::Status CheckJoin(const WorkerOptions& options) {
                      "; use --listen HOST:PORT"));
   }
   return ParseJoinAddress(options.join).status();
+}
+
+absl::Status CheckAnnounce(const WorkerOptions& options) {
+  if (options.announce.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress("--announce", options.announce));
+  if (!address.host.empty() && !IsWildcard(address.host)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--announce: '", options.announce,
+                   "': other machines cannot connect to that; want HOST[:PORT]"));
+}
+
+// It goes into logs and tables of others.
+absl::Status CheckName(const std::string& name) {
+  const std::string shown = EscapedText(name, kMaxNameBytes);
+  if (shown == name) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--name: '", shown, "': want at most ",
+                                                 kMaxNameBytes,
+                                                 " bytes of text without control characters"));
 }
 
 }  // namespace
@@ -106,11 +126,14 @@ absl::Status CheckWorkerOptions(const WorkerOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--metrics-port: ", options.metrics_port, " is no port"));
   }
+  if (options.parent < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--parent: ", options.parent, " is no process"));
+  }
+  RETURN_IF_ERROR(CheckName(options.name));
+  RETURN_IF_ERROR(CheckAnnounce(options));
   RETURN_IF_ERROR(CheckSecurity(options));
   RETURN_IF_ERROR(CheckJoin(options));
-  RETURN_IF_ERROR(ParsePortRange("--data-ports", options.data_ports).status());
-  if (options.announce.empty()) return absl::OkStatus();
-  return ParseListenAddress("--announce", options.announce).status();
+  return ParsePortRange("--data-ports", options.data_ports).status();
 }
 
 }  // namespace weft

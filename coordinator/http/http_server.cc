@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/unix_time.h"
+#include "coordinator/http/origin_check.h"
 #include "coordinator/http/page/page_routes.h"
 
 namespace weft {
@@ -38,6 +39,11 @@ absl::Status CheckOptions(const HttpServerOptions& options) {
         options.write_timeout_seconds, options.idle_timeout_seconds}) {
     if (seconds > 0 && seconds <= 1e6) continue;
     return absl::InvalidArgumentError(absl::StrCat("a timeout is ", seconds, " s, want 0 to 1e6"));
+  }
+  for (const std::string& origin : options.cors_origins) {
+    const absl::Status usable = CheckOriginText(origin);
+    if (usable.ok()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--cors-origin: ", usable.message()));
   }
   if (options.model_name.empty()) return absl::InvalidArgumentError("the model has no name");
   return absl::OkStatus();

@@ -30,6 +30,19 @@ bool Contains(const std::vector<std::string>& list, std::string_view name) {
 
 }  // namespace
 
+absl::Status CheckOriginText(std::string_view origin) {
+  if (origin == "*") return absl::OkStatus();
+  const size_t scheme = origin.find("://");
+  const std::string_view rest =
+      scheme == std::string_view::npos ? std::string_view() : origin.substr(scheme + 3);
+  const bool plain = std::all_of(rest.begin(), rest.end(),
+                                 [](char c) { return absl::ascii_isgraph(c) && c != '/'; });
+  if (scheme != 0 && !rest.empty() && plain) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", EscapedText(origin, kShownBytes),
+                   "': want SCHEME://HOST[:PORT] without a path, as browsers send it, or *"));
+}
+
 absl::Status CheckOrigin(const OriginRules& rules, std::string_view origin, std::string_view host) {
   if (!rules.hosts.empty() && !host.empty() && !Contains(rules.hosts, NameOf(host))) {
     return absl::PermissionDeniedError(

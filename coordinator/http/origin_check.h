@@ -17,6 +17,9 @@ struct OriginRules {
   std::vector<std::string> hosts;
 };
 
+// Whether `origin` is one that a browser can send, or "*". Errors: INVALID_ARGUMENT with it.
+absl::Status CheckOriginText(std::string_view origin);
+
 // Whether a request may come from a page of `origin` (empty: from no page) that names this server
 // `host`. Errors: PERMISSION_DENIED.
 absl::Status CheckOrigin(const OriginRules& rules, std::string_view origin, std::string_view host);

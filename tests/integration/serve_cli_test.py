@@ -280,12 +280,14 @@ class LateRequests(unittest.TestCase):
             worker.signal(signal.SIGCONT)
             connection.close()
 
-    def test_a_cache_beyond_all_bounds(self):
-        for tokens in ("1000000000", "1000000000000", "9223372036854775807", "-1"):
-            result = subprocess.run([WEFT, "serve", "-m", MODEL, "--port", "0", "--cache-tokens", tokens],
-                                    capture_output=True, timeout=60, encoding="utf-8", check=False)
+    def test_flags_that_cannot_be_are_refused(self):
+        caches = [("--cache-tokens", tokens) for tokens in ("1000000000", "1000000000000", "9223372036854775807", "-1")]
+        origins = [("--cors-origin", origin) for origin in ("http://a b", "example.com", "https://example.com/page", "")]
+        for flag, value in caches + origins:
+            result = subprocess.run([WEFT, "serve", "-m", MODEL, "--port", "0", flag, value], capture_output=True, timeout=60,
+                                    encoding="utf-8", check=False)
             self.assertEqual(result.returncode, 2, result.stderr)
-            self.assertIn("--cache-tokens", result.stderr)
+            self.assertIn(flag, result.stderr)
 
 
 class EndOfDrain(unittest.TestCase):

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "common/base/check.h"
+
 namespace weft {
 
 class Random {
@@ -27,6 +29,7 @@ class Random {
   // Uniform in [low, high], low <= high. The bias of the modulo is below 2^-32 for the ranges we
   // use.
   int64_t Between(int64_t low, int64_t high) {
+    WEFT_CHECK(low <= high);
     return low + static_cast<int64_t>(Next() % static_cast<uint64_t>(high - low + 1));
   }
 

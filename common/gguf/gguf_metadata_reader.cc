@@ -106,8 +106,8 @@ absl::StatusOr<GgufArray> ReadArray(GgufCursor& cursor, std::string_view key) {
   const GgufField field{"", key, -1, " element count"};
   const int64_t at = cursor.position();
   ASSIGN_OR_RETURN(const uint64_t count, cursor.Scalar<uint64_t>(field));
-  return WithScalarType(type, [&](auto sample) -> absl::StatusOr<GgufArray> {
-    using T = decltype(sample);
+  return WithScalarType(type, [&](const auto& sample) -> absl::StatusOr<GgufArray> {
+    using T = std::decay_t<decltype(sample)>;
     // A string takes at least its length field.
     constexpr uint64_t kBytes =
         std::is_same_v<T, std::string> ? 8 : (std::is_same_v<T, bool> ? 1 : sizeof(T));
@@ -132,8 +132,9 @@ absl::StatusOr<GgufValue> ReadValue(GgufCursor& cursor, std::string_view key) {
     ASSIGN_OR_RETURN(GgufArray array, ReadArray(cursor, key));
     return GgufValue(std::move(array));
   }
-  return WithScalarType(type, [&](auto sample) -> absl::StatusOr<GgufValue> {
-    ASSIGN_OR_RETURN(auto value, ReadElement<decltype(sample)>(cursor, {"", key}));
+  return WithScalarType(type, [&](const auto& sample) -> absl::StatusOr<GgufValue> {
+    using T = std::decay_t<decltype(sample)>;
+    ASSIGN_OR_RETURN(auto value, ReadElement<T>(cursor, {"", key}));
     return GgufValue(std::move(value));
   });
 }

@@ -40,7 +40,7 @@ class Candidates {
   void Add(Op op, OpAttributes attributes, std::initializer_list<NodeId> sources) {
     Node node;
     node.op = op;
-    node.attributes = attributes;
+    node.attributes = std::move(attributes);
     node.sources = sources;
     node.layout = root_.layout;
     node.output = root_.output;

@@ -32,7 +32,7 @@ NodeId GraphBuilder::Make(Op op, OpAttributes attributes, std::initializer_list<
   if (!status_.ok()) return kNoNode;
   Node node;
   node.op = op;
-  node.attributes = attributes;
+  node.attributes = std::move(attributes);
   node.layer = layer_;
   absl::InlinedVector<TensorLayout, 4> layouts;
   for (const NodeId source : sources) {

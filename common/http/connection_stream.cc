@@ -100,7 +100,7 @@ ssize_t ConnectionStream::write(const char* from, size_t size) {
     const ssize_t count = ::send(socket_, from + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count > 0) {
       done += static_cast<size_t>(count);
-    } else if (errno != EINTR && errno != EAGAIN) {
+    } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
       broken_ = true;
     }
   }

@@ -140,11 +140,11 @@ absl::Status LoopbackEdges::TakeMessage(int32_t at, const Key& key, std::vector<
   return absl::OkStatus();
 }
 
-void LoopbackEdges::Abort(absl::Status status) {
+void LoopbackEdges::Abort(const absl::Status& status) {
   for (int32_t p = 0; p < options_.processes; ++p) AbortProcess(p, status);
 }
 
-void LoopbackEdges::AbortProcess(int32_t process, absl::Status status) {
+void LoopbackEdges::AbortProcess(int32_t process, const absl::Status& status) {
   for (int32_t p = 0; p < options_.processes; ++p) {
     Mailbox& mailbox = *mailboxes_[p];
     MutexLock lock(mailbox.mutex);

@@ -39,9 +39,9 @@ class LoopbackEdges {
   EdgePort& port(int32_t process);
 
   // Everything that waits, sends or receives from now on fails with this error.
-  void Abort(absl::Status status);
+  void Abort(const absl::Status& status);
   // The same for one process, and for what others exchange with it.
-  void AbortProcess(int32_t process, absl::Status status);
+  void AbortProcess(int32_t process, const absl::Status& status);
 
   EdgeTraffic traffic(int32_t from, int32_t to);
   // Messages that wait to be received by that process.

@@ -97,6 +97,7 @@ LoadPlan PlanLoad(const Model& model, FleetLink& link, const KnownDigests& diges
     const auto [w, position] = positions.at(weight.device);
     WorkerJob& job = plan.jobs[w];
     std::vector<std::pair<int32_t, ByteRun>> runs;
+    runs.reserve(weight.runs.size());
     for (const FileRun& from : weight.runs) runs.emplace_back(from.file, from.run);
     const auto [first, is_new] =
         seen.try_emplace({weight.device, std::move(runs)}, job.items.size());
@@ -156,8 +157,11 @@ absl::Status RunJobs(const Model& model, FleetLink& link, bool ignore_files,
       if (!jobs[w].loaded.ok()) shared.Cancel();  // the others need not go on
     });
     started = thread.status();
-    if (thread.ok()) threads.push_back(*std::move(thread));
-    if (!thread.ok()) shared.Cancel();
+    if (thread.ok()) {
+      threads.push_back(*std::move(thread));
+    } else {
+      shared.Cancel();
+    }
   }
   for (std::thread& thread : threads) thread.join();
   RETURN_IF_ERROR(started);

@@ -32,6 +32,7 @@ std::string IdentityText(const std::string& host_identity, const std::string& in
 std::vector<absl::StatusOr<FoundWorker>> AskAddresses(absl::Span<const std::string> addresses,
                                                       const RemoteWorkerOptions& options) {
   std::vector<absl::StatusOr<FoundWorker>> found;
+  found.reserve(addresses.size());
   for (size_t i = 0; i < addresses.size(); ++i) found.emplace_back(absl::UnknownError(""));
   RunParallel(addresses.size(), [&](size_t i) {
     RemoteWorkerOptions one = options;
@@ -75,6 +76,7 @@ absl::StatusOr<std::vector<NumberedWorker>> FindWorkers(WorkerDirectory& directo
   }
   const std::vector<int32_t> numbers = directory.Number(identities);
   std::vector<NumberedWorker> numbered;
+  numbered.reserve(workers.size());
   for (size_t i = 0; i < workers.size(); ++i) {
     numbered.push_back({std::move(workers[i]), numbers[i]});
   }

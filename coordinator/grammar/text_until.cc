@@ -41,6 +41,7 @@ GrammarElement Automaton(std::string_view word, bool ends_with_word, GrammarBuil
   }
   const GrammarElement others = builder.Class(MakeCharacterClass(std::move(ranges), true));
   std::vector<int32_t> rules;
+  rules.reserve(points.size());
   for (size_t have = 0; have < points.size(); ++have) rules.push_back(builder.AddRule("until"));
   for (size_t have = 0; have < points.size(); ++have) {
     builder.AddAlternative(rules[have], {others, {true, rules[0]}});

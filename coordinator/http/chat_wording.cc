@@ -43,6 +43,7 @@ Json ChatWording::ChunkOf(int64_t choice, Json delta, Json log_probabilities,
 
 std::vector<Json> ChatWording::Begin() {
   std::vector<Json> chunks;
+  chunks.reserve(choices_.size());
   for (size_t i = 0; i < choices_.size(); ++i) {
     chunks.push_back(ChunkOf(static_cast<int64_t>(i), {{"role", "assistant"}, {"content", ""}},
                              nullptr, nullptr));

@@ -57,7 +57,7 @@ absl::StatusOr<Json> CollectAll(Run& run) {
     ASSIGN_OR_RETURN(std::optional<ChoiceEvent> event, run.Next(Clock::TimePoint::max()));
     if (!event) return run.wording->Whole(run.streams);
     if (event->piece) {
-      run.wording->Piece(event->choice, *std::move(event->piece));
+      run.wording->Piece(event->choice, std::move(*event->piece));
     } else {
       run.wording->End(event->choice, run.streams.summary(event->choice));
     }
@@ -88,7 +88,7 @@ void StreamAll(Run& run, bool include_usage, ByteSink& sink) {
     std::optional<ChoiceEvent> event = *std::move(next);
     if (!event) break;
     reads = WriteAll(
-        writer, event->piece ? run.wording->Piece(event->choice, *std::move(event->piece))
+        writer, event->piece ? run.wording->Piece(event->choice, std::move(*event->piece))
                              : run.wording->End(event->choice, run.streams.summary(event->choice)));
   }
   if (!reads) return;

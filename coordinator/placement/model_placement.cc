@@ -164,6 +164,7 @@ bool Placer::CopiesHostMemory(int32_t host) const {
 // By layer where its caches are and why; keys and values stay together, since attention reads both.
 std::vector<Choice> Placer::CacheChoices() const {
   std::vector<Choice> layers;
+  layers.reserve(static_cast<size_t>(n_layer()));
   for (int64_t layer = 0; layer < n_layer(); ++layer) {
     layers.push_back({layers_.layers[layer], absl::StrCat("with layer ", layer)});
   }

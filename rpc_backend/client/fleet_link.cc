@@ -94,6 +94,7 @@ absl::StatusOr<std::vector<Transport*>> FleetLink::Impl::Candidates() {
   std::vector<Transport*> known = options_.transports;
   known.push_back(&own_transport_);
   std::vector<std::string> names;
+  names.reserve(known.size());
   for (const Transport* transport : known) names.push_back(transport->name());
   const bool any = options_.transport == "auto";
   if (!any && std::find(names.begin(), names.end(), options_.transport) == names.end()) {
@@ -351,7 +352,7 @@ FleetLink::FleetLink(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 FleetLink::~FleetLink() = default;
 
 absl::StatusOr<std::unique_ptr<FleetLink>> FleetLink::Open(std::vector<RemoteWorker*> workers,
-                                                           FleetLinkOptions options) {
+                                                           const FleetLinkOptions& options) {
   auto impl = std::make_unique<Impl>(std::move(workers), options);
   RETURN_IF_ERROR(impl->Open());
   return absl::WrapUnique(new FleetLink(std::move(impl)));

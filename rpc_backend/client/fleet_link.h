@@ -54,7 +54,7 @@ class FleetLink {
   // Errors name the worker; INVALID_ARGUMENT for no workers or an unknown transport;
   // FAILED_PRECONDITION naming a worker without it.
   static absl::StatusOr<std::unique_ptr<FleetLink>> Open(std::vector<RemoteWorker*> workers,
-                                                         FleetLinkOptions options);
+                                                         const FleetLinkOptions& options);
   ~FleetLink();
   FleetLink(const FleetLink&) = delete;
   FleetLink& operator=(const FleetLink&) = delete;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/absl_view.h"
@@ -171,7 +172,8 @@ std::string FloatText(double value) {
     text.remove_prefix(1);
   }
   const size_t mark = text.find('e');
-  const int exponent = std::atoi(std::string(text.substr(mark + 1)).c_str());
+  int exponent = 0;  // of what to_chars wrote: it parses
+  (void)absl::SimpleAtoi(AbslView(text.substr(mark + 1)), &exponent);
   std::string digits(1, text[0]);
   if (mark > 2) digits += text.substr(2, mark - 2);
   const int count = static_cast<int>(digits.size());

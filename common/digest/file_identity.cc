@@ -63,4 +63,8 @@ absl::StatusOr<FileIdentity> IdentifyGguf(const MappedFile& file) {
   return IdentifyGguf(file.bytes(), file.path());
 }
 
+absl::StatusOr<FileIdentity> IdentifyGguf(const GgufFile& model, int file_index) {
+  return IdentifyBytes(model.file(file_index).bytes(), model.data_offset(file_index));
+}
+
 }  // namespace weft

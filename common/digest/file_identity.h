@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "common/base/mapped_file.h"
 #include "common/digest/sha256.h"
+#include "common/gguf/gguf_file.h"
 
 namespace weft {
 
@@ -35,5 +36,7 @@ absl::StatusOr<FileIdentity> IdentifyBytes(absl::Span<const uint8_t> bytes, int6
 absl::StatusOr<FileIdentity> IdentifyGguf(absl::Span<const uint8_t> bytes,
                                           std::string_view file_name);
 absl::StatusOr<FileIdentity> IdentifyGguf(const MappedFile& file);
+// One file of a model that is open: its header is not read again.
+absl::StatusOr<FileIdentity> IdentifyGguf(const GgufFile& model, int file_index);
 
 }  // namespace weft

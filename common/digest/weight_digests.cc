@@ -64,7 +64,7 @@ class TensorDigester {
 };
 
 absl::StatusOr<Sha256Digest> HeaderDigest(const GgufFile& file, int file_index) {
-  ASSIGN_OR_RETURN(const FileIdentity identity, IdentifyGguf(file.file(file_index)));
+  ASSIGN_OR_RETURN(const FileIdentity identity, IdentifyGguf(file, file_index));
   return identity.header;
 }
 

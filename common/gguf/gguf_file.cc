@@ -1,5 +1,6 @@
 #include "common/gguf/gguf_file.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -190,7 +191,7 @@ absl::StatusOr<std::unique_ptr<GgufFile>> GgufFile::Open(const std::string& path
   result->version_ = parts[0].contents.version;
   result->metadata_ = std::move(parts[0].contents.metadata);
   for (Part& part : parts) {
-    RETURN_IF_ERROR(result->AddPart(std::move(part.file), std::move(part.contents.tensors)));
+    RETURN_IF_ERROR(result->AddPart(std::move(part.file), std::move(part.contents)));
   }
   const int64_t tensor_count = static_cast<int64_t>(result->tensors_.size());
   if (keys && keys->tensors != tensor_count) {
@@ -200,11 +201,14 @@ absl::StatusOr<std::unique_ptr<GgufFile>> GgufFile::Open(const std::string& path
   return result;
 }
 
-absl::Status GgufFile::AddPart(std::unique_ptr<MappedFile> file, std::vector<GgufTensor> tensors) {
+absl::Status GgufFile::AddPart(std::unique_ptr<MappedFile> file, GgufContents contents) {
   const int file_index = static_cast<int>(files_.size());
+  // A file without tensors may end before its data section would start.
+  data_offsets_.push_back(
+      std::min(contents.data_offset, static_cast<int64_t>(file->bytes().size())));
   files_.push_back(std::move(file));
-  tensors_.reserve(tensors_.size() + tensors.size());
-  for (GgufTensor& tensor : tensors) {
+  tensors_.reserve(tensors_.size() + contents.tensors.size());
+  for (GgufTensor& tensor : contents.tensors) {
     const auto [position, inserted] = index_.try_emplace(tensor.name, tensors_.size());
     if (!inserted) {
       const int other = tensors_[position->second].file_index;

@@ -32,16 +32,19 @@ class GgufFile {
   // The tensor's bytes inside the mapping; valid for the life of this object.
   absl::Span<const uint8_t> TensorBytes(const GgufTensor& tensor) const;
   const MappedFile& file(int index) const { return *files_[index]; }
+  // Where that file's tensor data starts; at most its size.
+  int64_t data_offset(int index) const { return data_offsets_[index]; }
   int file_count() const { return static_cast<int>(files_.size()); }
   int version() const { return version_; }
 
  private:
   GgufFile() = default;
 
-  absl::Status AddPart(std::unique_ptr<MappedFile> file, std::vector<GgufTensor> tensors);
+  absl::Status AddPart(std::unique_ptr<MappedFile> file, GgufContents contents);
 
   int version_ = 0;
   std::vector<std::unique_ptr<MappedFile>> files_;
+  std::vector<int64_t> data_offsets_;  // by file
   GgufMetadata metadata_;
   std::vector<GgufTensor> tensors_;
   absl::flat_hash_map<std::string, size_t> index_;

@@ -1,6 +1,8 @@
 #include "common/transport/link_probe.h"
 
 #include <algorithm>
+#include <deque>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,9 @@ enum Word : uint8_t {
   = 3,
   kEnd = 4,
 };
+
+// A sender waits for the first answer before the third request.
+constexpr size_t kMostRequests = 2;
 
 absl::Status Unexpected(MessagePort& port, int32_t peer) {
   return absl::InvalidArgumentError(
@@ -35,29 +40,48 @@ class Prober {
     return SendBytes(port_, peer_, header_, payload);
   }
 
+  absl::Status SendBulk(absl::Span<const uint8_t> content) {
+    constexpr uint8_t kWord = kBulk;
+    ++header_.id;
+    return port_.Send(peer_, header_, {{absl::MakeConstSpan(&kWord, 1), content}});
+  }
+  // Asks for an answer once that many kBulk have come since the last one.
+  absl::Status Request(int count) { return Send(Acknowledgement(count)); }
+  // The answer to the request that was sent as number `id`.
+  absl::Status AwaitAnswer(int32_t id, int count) { return Await(id, Acknowledgement(count)); }
+  int32_t last_id() const { return header_.id; }
+
   // Sends it and waits for it to come back.
   absl::Status Echo(const Payload& payload) {
     RETURN_IF_ERROR(Send(payload));
-    ASSIGN_OR_RETURN(
-        const Message answer,
-        port_.Receive(
-            {.kinds = KindBit(header_.kind), .peer = peer_, .step = header_.step, .id = header_.id},
-            deadline_));
-    return answer.payload == payload ? absl::OkStatus() : Unexpected(port_, peer_);
+    return Await(header_.id, payload);
   }
 
   // Seconds until `count` large messages have arrived.
   absl::StatusOr<double> Bulk(const Payload& payload, int count) {
     const Clock::TimePoint start = clock_.Now();
     for (int i = 0; i < count; ++i) RETURN_IF_ERROR(Send(payload));
-    Payload request(2);
-    request[0] = kAcknowledge;
-    request[1] = static_cast<uint8_t>(count);
-    RETURN_IF_ERROR(Echo(request));
+    RETURN_IF_ERROR(Echo(Acknowledgement(count)));
     return SecondsSince(clock_, start);
   }
 
  private:
+  static Payload Acknowledgement(int count) {
+    Payload request(2);
+    request[0] = kAcknowledge;
+    request[1] = static_cast<uint8_t>(count);
+    return request;
+  }
+
+  absl::Status Await(int32_t id, const Payload& wanted) {
+    ASSIGN_OR_RETURN(
+        const Message answer,
+        port_.Receive(
+            {.kinds = KindBit(header_.kind), .peer = peer_, .step = header_.step, .id = id},
+            deadline_));
+    return answer.payload == wanted ? absl::OkStatus() : Unexpected(port_, peer_);
+  }
+
   MessagePort& port_;
   const int32_t peer_;
   MessageHeader header_;
@@ -91,6 +115,27 @@ absl::StatusOr<double> BytesPerSecond(Prober& prober, const LinkProbeOptions& op
   return rate;
 }
 
+// Half a window is answered while the other half is on its way.
+absl::Status SendAll(Prober& prober, absl::Span<const uint8_t> content, size_t bytes, int half) {
+  std::deque<std::pair<int32_t, int>> requests;  // not yet answered: id and count
+  const auto await_first = [&]() -> absl::Status {
+    RETURN_IF_ERROR(prober.AwaitAnswer(requests.front().first, requests.front().second));
+    requests.pop_front();
+    return absl::OkStatus();
+  };
+  int count = 0;
+  for (size_t at = 0; at < content.size(); at += bytes) {
+    RETURN_IF_ERROR(prober.SendBulk(content.subspan(at, bytes)));
+    if (++count < half && content.size() - at > bytes) continue;
+    RETURN_IF_ERROR(prober.Request(count));
+    requests.emplace_back(prober.last_id(), count);
+    count = 0;
+    if (requests.size() == 2) RETURN_IF_ERROR(await_first());
+  }
+  while (!requests.empty()) RETURN_IF_ERROR(await_first());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<LinkMeasurement> MeasureLink(MessagePort& port, int32_t peer,
@@ -112,17 +157,37 @@ absl::StatusOr<LinkMeasurement> MeasureLink(MessagePort& port, int32_t peer,
   return result;
 }
 
+absl::StatusOr<double> MeasureStream(MessagePort& port, int32_t peer,
+                                     const LinkProbeOptions& options,
+                                     absl::Span<const uint8_t> content, int window,
+                                     Clock::TimePoint deadline) {
+  if (options.bulk_bytes < 1 || window < 2 || window > 254 || window % 2 != 0 ||
+      options.key.kind >= kMessageKinds) {
+    return absl::InvalidArgumentError("link probe options out of range");
+  }
+  const SystemClock clock;
+  Prober prober(port, peer, options.key, deadline);
+  const Clock::TimePoint start = clock.Now();
+  RETURN_IF_ERROR(SendAll(prober, content, static_cast<size_t>(options.bulk_bytes), window / 2));
+  const double seconds = SecondsSince(clock, start);
+  Payload end(1);
+  end[0] = kEnd;
+  RETURN_IF_ERROR(prober.Send(end));
+  return static_cast<double>(content.size()) / std::max(seconds, 1e-9);
+}
+
 absl::Status AnswerLinkProbe(MessagePort& port, int32_t peer, const LinkProbeOptions& options,
                              Clock::TimePoint deadline) {
   if (options.key.kind >= kMessageKinds) {
     return absl::InvalidArgumentError("link probe options out of range");
   }
+  const MessageFilter filter{
+      .kinds = KindBit(options.key.kind), .peer = peer, .step = options.key.step};
   int bulk_count = 0;
+  // Not yet answered, since small messages may overtake large ones.
+  std::deque<Message> requests;
   while (true) {
-    ASSIGN_OR_RETURN(
-        const Message message,
-        port.Receive({.kinds = KindBit(options.key.kind), .peer = peer, .step = options.key.step},
-                     deadline));
+    ASSIGN_OR_RETURN(Message message, port.Receive(filter, deadline));
     if (message.payload.empty()) return Unexpected(port, peer);
     switch (message.payload[0]) {
       case kEcho:
@@ -130,25 +195,23 @@ absl::Status AnswerLinkProbe(MessagePort& port, int32_t peer, const LinkProbeOpt
         break;
       case kBulk:
         ++bulk_count;
+        port.Recycle(std::move(message.payload));  // as who reads large messages does
         break;
-      case kAcknowledge: {
-        // A small message may overtake large ones.
-        if (message.payload.size() != 2) return Unexpected(port, peer);
-        for (; bulk_count < message.payload[1]; ++bulk_count) {
-          ASSIGN_OR_RETURN(const Message bulk, port.Receive({.kinds = KindBit(options.key.kind),
-                                                             .peer = peer,
-                                                             .step = options.key.step},
-                                                            deadline));
-          if (bulk.payload.empty() || bulk.payload[0] != kBulk) return Unexpected(port, peer);
+      case kAcknowledge:
+        if (message.payload.size() != 2 || requests.size() == kMostRequests) {
+          return Unexpected(port, peer);
         }
-        bulk_count = 0;
-        RETURN_IF_ERROR(SendBytes(port, peer, message.header, message.payload));
+        requests.push_back(std::move(message));
         break;
-      }
       case kEnd:
         return absl::OkStatus();
       default:
         return Unexpected(port, peer);
+    }
+    while (!requests.empty() && bulk_count >= requests.front().payload[1]) {
+      bulk_count -= requests.front().payload[1];
+      RETURN_IF_ERROR(SendBytes(port, peer, requests.front().header, requests.front().payload));
+      requests.pop_front();
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/transport/message_port.h"
 
 namespace weft {
@@ -35,6 +36,15 @@ struct LinkMeasurement {
 absl::StatusOr<LinkMeasurement> MeasureLink(MessagePort& port, int32_t peer,
                                             const LinkProbeOptions& options,
                                             Clock::TimePoint deadline);
+
+// Bytes per second at which all of `content` goes to the other side, which drops it, in messages of
+// `bulk_bytes` of it, of which at most `window` (2 to 254, even) are on their way. Unlike
+// MeasureLink, whose one message stays in the processor's cache, this reads as much memory as there
+// is to send. Sides and errors as there.
+absl::StatusOr<double> MeasureStream(MessagePort& port, int32_t peer,
+                                     const LinkProbeOptions& options,
+                                     absl::Span<const uint8_t> content, int window,
+                                     Clock::TimePoint deadline);
 
 // The other side: returns when `peer` has finished. Only `options.key` matters.
 absl::Status AnswerLinkProbe(MessagePort& port, int32_t peer, const LinkProbeOptions& options,

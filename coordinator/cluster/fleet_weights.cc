@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<RemoteWeightFile>> DescribeFiles(const Model& model) 
   std::vector<RemoteWeightFile> files;
   for (int32_t i = 0; i < model.file().file_count(); ++i) {
     const MappedFile& file = model.file().file(i);
-    ASSIGN_OR_RETURN(const FileIdentity identity, IdentifyGguf(file));
+    ASSIGN_OR_RETURN(const FileIdentity identity, IdentifyGguf(model.file(), i));
     files.push_back({file.path(), identity.size, identity.digest.Raw(), identity.data_offset});
   }
   return files;

@@ -90,10 +90,12 @@ absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Start(
     return absl::InvalidArgumentError(absl::StrCat("context of ", options.context, " for ",
                                                    options.sequences, " sequences is too large"));
   }
+  const Clock::TimePoint start = runner->clock_.Now();
   ASSIGN_OR_RETURN(runner->held_, HoldSlices(runner->model_, runner->placed_));
   RETURN_IF_ERROR(runner->AllocateCaches());
   RETURN_IF_ERROR(runner->LoadWeights());
   RETURN_IF_ERROR(runner->ReserveBuckets());
+  runner->counters_.load_seconds = SecondsSince(runner->clock_, start);
   return runner;
 }
 
@@ -123,8 +125,10 @@ absl::Status ModelRunner::AllocateCaches() {
 }
 
 absl::Status ModelRunner::LoadWeights() {
+  const Clock::TimePoint start = clock_.Now();
   ASSIGN_OR_RETURN(weights_, LoadedWeights::Load(model_, held_.weights, options_.load_progress,
                                                  options_.foreign_weights));
+  counters_.weights_seconds = SecondsSince(clock_, start);
   memory_.weights = weights_->bytes();
   for (const SlotBinding& binding : weights_->bindings()) bindings_.push_back(binding);
   return absl::OkStatus();

@@ -41,6 +41,8 @@ struct RunnerCounters {
   std::string replan_reason;      // of the last
   int64_t arena_bytes = 0;        // of all devices, largest planned
   int64_t arena_lower_bound = 0;  // of that plan
+  double load_seconds = 0;        // from the first memory taken until steps could be launched
+  double weights_seconds = 0;     // of these: until all weights were there
 };
 
 // Memory that a runner takes, in bytes.

@@ -195,6 +195,9 @@ class Run(unittest.TestCase):
         value = json.loads(result.stdout)
         self.assertEqual(len(value["tokens"]), 8)
         self.assertEqual(value["stop"], "length")
+        self.assertGreater(value["weights_seconds"], 0)
+        self.assertGreater(value["load_seconds"], value["weights_seconds"])
+        self.assertRegex(result.stderr, r"load: \d+\.\d\d s; prompt: \d+ tokens in")
 
     def test_candidates_and_all_logits_give_the_same_text(self):
         for flags, fetches in ((["--temp", 0], False), (["--temp", 1, "--repeat-penalty", 1.3], False),

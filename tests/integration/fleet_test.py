@@ -254,8 +254,10 @@ class Counted(unittest.TestCase):
         result = weft("run", "-m", DEMO, "-p", "ROMEO:", "-n", "20", "--temp", "0", "--local-workers", "2", "-t", "2",
                       "--stats", "--json")
         self.assertEqual(result.returncode, 0, result.stderr)
-        processes = json.loads(result.stdout)["processes"]
-        workers = [process for process in processes if process["name"].startswith("w")]
+        report = json.loads(result.stdout)
+        self.assertGreater(report["weights_seconds"], 0)
+        self.assertGreater(report["load_seconds"], report["weights_seconds"])
+        workers = [process for process in report["processes"] if process["name"].startswith("w")]
         self.assertEqual(len(workers), 2)
         for worker in workers:
             self.assertEqual(worker["requests_per_step"], 1, worker)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A tensor split over two machines on a slow link (a relay between network namespaces): decode takes what the link
-predicts, and the sums of a large step travel while the ranks compute. Times decide nothing but ratios within a run.
+"""Two machines on a slow link (a relay between network namespaces). A tensor split: decode takes what the link predicts,
+and the sums of a large step travel while the ranks compute. Weights: they go at the rate of the link. Times decide nothing but ratios within a run.
 Standard library only; without the right to make namespaces the tests are skipped."""
 import json
 import os
@@ -13,9 +13,10 @@ import unittest
 
 from metrics_text import parse
 from namespaces import NotPermitted
-from slow_link import ADDRESSES, SlowLink
+from slow_link import ADDRESSES, BUILD, SlowLink
 from workers import BIN, Worker, addresses
 
+BENCH = BUILD / "tests" / "weft_weight_stream_bench"
 UCX = {"UCX_TLS": "tcp"}
 LAYERS = 8
 EMBEDDING = 512
@@ -114,6 +115,17 @@ class OnSlowLink(unittest.TestCase):
         print(f"a token: {token['wall_us'] / 1e3:.1f} ms; compute {compute * 1e3:.1f} ms, {steps:.0f} exchanges of "
               f"{latency * 1e3:.2f} ms and {worker['bytes_per_step']:.0f} bytes at {rate / 1e6:.0f} MB/s", file=sys.stderr)
         self.assertAlmostEqual((compute + exchanges) / (token["wall_us"] / 1e6), 1, delta=0.15)
+
+    def test_weights_go_at_the_rate_of_the_link(self):
+        link, workers = self.machines(100, 1000)
+        for transport in ("ucx", "grpc"):
+            done = subprocess.run([*link.prefix(0), BENCH, self.model, "3", transport, workers[1].address],
+                                  capture_output=True, encoding="utf-8", timeout=120, check=False, env={**os.environ, **UCX})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            print(done.stdout, file=sys.stderr)
+            for digests in ("made on the way", "known"):
+                share = float(re.search(rf"digests {digests}: ([\d.]+) of raw", done.stdout).group(1))
+                self.assertGreater(share, 0.8, f"{transport}, digests {digests}")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ absl::StatusOr<std::string> RunDigest(const DigestOptions& options) {
   std::string lines;
   for (int part = 0; part < file->file_count(); ++part) {
     ASSIGN_OR_RETURN(const WeightDigests digests, WriteOrCheck(*file, part, options));
-    ASSIGN_OR_RETURN(const FileIdentity identity, IdentifyGguf(file->file(part)));
+    ASSIGN_OR_RETURN(const FileIdentity identity, IdentifyGguf(*file, part));
     const std::string& path = file->file(part).path();
     size_t chunks = 0;
     for (const TensorDigests& tensor : digests.tensors) chunks += tensor.chunks.size();

@@ -83,11 +83,11 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
   const double prompt_rate = PerSecond(result.prompt_tokens, result.prompt_seconds);
   // The first token comes from the prompt's logits.
   const double decode_rate = PerSecond(std::max<int64_t>(count - 1, 0), result.decode_seconds);
-  logger.Info(
-      absl::StrFormat("prompt: %d tokens in %.2f s (%.1f tokens/s); decode: %d tokens in %.2f s "
-                      "(%.1f tokens/s); %s",
-                      result.prompt_tokens, result.prompt_seconds, prompt_rate, count,
-                      result.decode_seconds, decode_rate, AbslView(StopReasonText(result.stop))));
+  logger.Info(absl::StrFormat(
+      "load: %.2f s; prompt: %d tokens in %.2f s (%.1f tokens/s); decode: %d "
+      "tokens in %.2f s (%.1f tokens/s); %s",
+      counters.load_seconds, result.prompt_tokens, result.prompt_seconds, prompt_rate, count,
+      result.decode_seconds, decode_rate, AbslView(StopReasonText(result.stop))));
   if (!flags.json) {
     if (flags.stats) {
       logger.Info(TokenTimesText(processes.timer.tokens()));
@@ -101,6 +101,8 @@ absl::Status Report(const RunFlags& flags, const GenerateResult& result, const s
   nlohmann::ordered_json json = {{"text", text},
                                  {"tokens", result.tokens},
                                  {"stop", StopReasonText(result.stop)},
+                                 {"load_seconds", counters.load_seconds},
+                                 {"weights_seconds", counters.weights_seconds},
                                  {"prompt_tokens", result.prompt_tokens},
                                  {"prompt_seconds", result.prompt_seconds},
                                  {"prompt_tokens_per_s", prompt_rate},

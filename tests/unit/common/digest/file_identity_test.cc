@@ -105,6 +105,9 @@ TEST(FileIdentity, GgufFile_StartsItsDataWhereTheHeaderSays) {
   const auto data_offset = static_cast<int64_t>(file->bytes().size() - data.size());
   ASSERT_OK_AND_ASSIGN(const FileIdentity expected, IdentifyBytes(file->bytes(), data_offset));
   EXPECT_EQ(identity, expected);
+  ASSERT_OK_AND_ASSIGN(const auto model, GgufFile::Open(path));
+  ASSERT_OK_AND_ASSIGN(const FileIdentity of_model, IdentifyGguf(*model, 0));
+  EXPECT_EQ(of_model, expected);
   EXPECT_THAT(IdentifyGguf(data, "no.gguf"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no.gguf")));
 }

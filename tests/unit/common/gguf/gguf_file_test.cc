@@ -115,6 +115,9 @@ TEST(GgufFile, SplitSet_OpensByAnyPart) {
     ASSERT_EQ(file->tensors().size(), 4u);
     EXPECT_EQ(file->tensors()[0].name, "a");
     EXPECT_EQ(file->FindTensor("d")->file_index, 2);
+    EXPECT_EQ(file->data_offset(0), static_cast<int64_t>(file->file(0).bytes().size()));
+    EXPECT_EQ(file->data_offset(1), file->FindTensor("a")->file_offset);
+    EXPECT_EQ(file->data_offset(2), file->FindTensor("c")->file_offset);
     EXPECT_THAT(file->TensorBytes(*file->FindTensor("d")), testing::ElementsAre(2, 2, 2, 2));
   }
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "common/transport/loopback/loopback_network.h"
 #include "tests/support/status_matchers.h"
@@ -52,6 +53,29 @@ TEST_F(LinkProbeTest, MeasureLink_Answered_FiguresOfThatRun) {
   const KindTraffic sent = a_->traffic()[0].kinds[9];
   EXPECT_EQ(sent.bytes_sent, a_->traffic()[0].Total().bytes_sent);
   EXPECT_GE(sent.messages_sent, options_.round_trips + 3);
+}
+
+TEST_F(LinkProbeTest, MeasureStream_Answered_SendsEachByteOnce) {
+  options_.bulk_bytes = 1000;
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{1000}, size_t{4000}, size_t{123456}}) {
+    absl::Status answered;
+    std::thread other([&] { answered = AnswerLinkProbe(*b_, 0, options_, Late()); });
+    const int64_t before = a_->traffic()[0].kinds[9].bytes_sent;
+    const std::vector<uint8_t> content(size, 1);
+    const absl::StatusOr<double> rate = MeasureStream(*a_, 1, options_, content, 4, Late());
+    other.join();
+    ASSERT_OK(answered);
+    ASSERT_OK(rate);
+    EXPECT_EQ(*rate > 0, size > 0);
+    // A word in front of each message, two bytes for every two of them, one at the end.
+    const int64_t messages = (static_cast<int64_t>(size) + 999) / 1000;
+    EXPECT_EQ(a_->traffic()[0].kinds[9].bytes_sent - before,
+              static_cast<int64_t>(size) + messages + (messages + 1) / 2 * 2 + 1);
+  }
+  for (const int window : {0, 1, 3, 256}) {
+    EXPECT_THAT(MeasureStream(*a_, 1, options_, {}, window, Late()),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("out of range")));
+  }
 }
 
 TEST_F(LinkProbeTest, MeasureLink_NobodyAnswers_DeadlineExceeded) {

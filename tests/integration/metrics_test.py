@@ -84,11 +84,15 @@ class Metrics(FleetTest):
         self.watch = Watch(f"http://127.0.0.1:{self.server.health_port}/metrics")
         self.watches = [Watch(probes + "/metrics") for _, probes in self.workers]
 
-    def stream(self, prompt, count):
+    def request(self, prompt, count):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=120)
         connection.request("POST", "/v1/completions", json.dumps({"prompt": prompt, "max_tokens": count, "stream": True,
                                                                   "ignore_eos": True}),
                            {"Content-Type": "application/json"})
+        return connection
+
+    def stream(self, prompt, count):
+        connection = self.request(prompt, count)
         return connection, connection.getresponse()
 
     def crowd(self):
@@ -110,10 +114,9 @@ class Metrics(FleetTest):
 
     def lose(self):
         """A worker that another waits for dies, and comes back."""
-        connection, reply = self.stream("ROMEO:", 240)
-        reply.read(10)
         worker, _ = self.workers[0]
         worker.signal(signal.SIGSTOP)
+        connection = self.request("ROMEO:", 240)
         time.sleep(0.3)  # the other has a step that waits for this one
         worker.signal(signal.SIGKILL)
         self.watch.await_moved("weft_ready", "weft_sessions_lost_total")

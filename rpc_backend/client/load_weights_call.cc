@@ -93,6 +93,7 @@ absl::StatusOr<std::vector<MovingWeight>> LoadWeightsCall::Do(
   request.set_manifest(*std::move(manifest));
   request.set_ignore_files(options_.ignore_files);
   WorkerConnection::Call call(connection_, connection_.options().disk_timeout, options_.cancel);
+  call.SendChecked();
   const auto stream = connection_.stub().LoadWeights(&call.context(), request);
   proto::LoadWeightsReply reply;
   absl::StatusOr<std::vector<MovingWeight>> open = std::vector<MovingWeight>();

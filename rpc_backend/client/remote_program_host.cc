@@ -113,8 +113,9 @@ absl::Status RemoteProgramHost::Impl::SendProgram(ProgramId id) {
     return connection_.Error(absl::StatusCode::kResourceExhausted, "InstallProgram",
                              absl::StrCat("a program of ", bytes, " bytes is too large to send"));
   }
-  RETURN_IF_ERROR(
-      connection_.Invoke("InstallProgram", &proto::Worker::Stub::InstallProgram, request, reply));
+  RETURN_IF_ERROR(connection_.Invoke("InstallProgram", &proto::Worker::Stub::InstallProgram,
+                                     request, reply, connection_.options().call_timeout,
+                                     WorkerConnection::Sent::kChecked));
   sent_[id] = reply.program();
   MutexLock lock(mutex_);
   ++remote_.program_sends;

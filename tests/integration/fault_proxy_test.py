@@ -71,6 +71,8 @@ def load_cases():
         for after in (3, 40, 500, 1500):
             made.append(LoadCase((Rule("corrupt", after, direction, (CALLS,)),), codes=(0, 1, 2, 3)))
         made += [LoadCase((Rule(action, 5000, direction, (DATA,)),), data=True) for action in BREAKS]
+    # The list of weights and a program: what is wrong in them would change answers.
+    made += [LoadCase((Rule("corrupt", after, UP, (CALLS,)),), codes=(0, 1, 2, 3)) for after in (1300, 8000)]
     # Weights on their way.
     return made + [LoadCase((Rule("corrupt", after, UP, (DATA,)),), codes=(0, 1, 2, 3), data=True)
                    for after in (40, 1000, 5000, 100000)]

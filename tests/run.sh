@@ -92,24 +92,27 @@ packages() {
   deploy/install_packages.sh deploy/packages-build.txt deploy/packages-image.txt deploy/packages-test.txt
 }
 
+# Installs in .venv, which it makes where there is none; arguments are pip's.
+from_pypi() {
+  [[ -x .venv/bin/python ]] || /usr/bin/python3 -m venv .venv || fail "python3 -m venv .venv failed"
+  .venv/bin/pip install --quiet --disable-pip-version-check "$@"
+}
+
 # Tools from PyPI for the nightly tests that compare with an evaluation in Python.
 python_tools() {
-  [[ -x .venv/bin/python ]] || /usr/bin/python3 -m venv .venv
-  .venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+  from_pypi -r tests/requirements.txt
 }
 
 # Schemas for the tests of deploy/. Only the nightly run fails without them; else those tests skip themselves.
 deploy_tools() {
-  [[ -x .venv/bin/python ]] || /usr/bin/python3 -m venv .venv
-  .venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 -r tests/requirements-deploy.txt && return
+  from_pypi --retries 1 --timeout 20 -r tests/requirements-deploy.txt && return
   [[ $mode != nightly ]] || return 1
   echo "warning: no kubernetes-validate from PyPI; the schemas of deploy/kubernetes are not checked" >&2
 }
 
 # Without PyPI Debian's clang-tidy-16 takes its place.
 tidy_tool() {
-  [[ -x .venv/bin/python ]] || /usr/bin/python3 -m venv .venv
-  .venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 -r tests/requirements-tidy.txt && return
+  from_pypi --retries 1 --timeout 20 -r tests/requirements-tidy.txt && return
   echo "warning: no clang-tidy from PyPI; Debian's clang-tidy-16 is used" >&2
 }
 

@@ -20,7 +20,7 @@ enum Word : uint8_t {
   kEnd = 4,
 };
 
-// A sender waits for the first answer before the third request.
+// Requests not yet answered: a sender waits for the first answer before one more.
 constexpr size_t kMostRequests = 2;
 
 absl::Status Unexpected(MessagePort& port, int32_t peer) {
@@ -130,7 +130,7 @@ absl::Status SendAll(Prober& prober, absl::Span<const uint8_t> content, size_t b
     RETURN_IF_ERROR(prober.Request(count));
     requests.emplace_back(prober.last_id(), count);
     count = 0;
-    if (requests.size() == 2) RETURN_IF_ERROR(await_first());
+    if (requests.size() == kMostRequests) RETURN_IF_ERROR(await_first());
   }
   while (!requests.empty()) RETURN_IF_ERROR(await_first());
   return absl::OkStatus();

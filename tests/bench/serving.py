@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What sharing steps brings: tokens/s of many continuations at once as a multiple of one alone, and what the engine
-spends between steps, by the server's own counters: scheduling (batches, pages, launching) and sampling apart. Runs alternate, medians of the ratios of
-neighbours count. Bodies are not streamed: on a small machine reading events would take the server's cores.
+spends between steps, by the server's own counters: scheduling (batches, pages, launching) and sampling apart. Runs
+alternate, medians of the ratios of neighbours count. Bodies are not streamed: on a small machine reading events would
+take the server's cores.
 usage: tests/bench/serving.py [--rounds N] [--streams N] [--tokens N] [--shape 160m] [FLAG ...]: further flags go to
 weft serve, as --local-workers 2. The load before each round is printed."""
 import argparse

@@ -9,6 +9,7 @@
 #include "common/base/absl_view.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
+#include "coordinator/engine/cache_memory.h"
 #include "coordinator/engine/overlap.h"
 
 namespace weft {
@@ -92,34 +93,21 @@ absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Start(
   }
   const Clock::TimePoint start = runner->clock_.Now();
   ASSIGN_OR_RETURN(runner->held_, HoldSlices(runner->model_, runner->placed_));
-  RETURN_IF_ERROR(runner->AllocateCaches());
+  RETURN_IF_ERROR(runner->AllocateCacheMemory());
   RETURN_IF_ERROR(runner->LoadWeights());
   RETURN_IF_ERROR(runner->ReserveBuckets());
   runner->counters_.load_seconds = SecondsSince(runner->clock_, start);
   return runner;
 }
 
-absl::Status ModelRunner::AllocateCaches() {
+absl::Status ModelRunner::AllocateCacheMemory() {
+  ASSIGN_OR_RETURN(CacheMemory memory, AllocateCaches(model_, held_.caches, pages_,
+                                                      options_.key_type, options_.value_type));
+  memory_.cache = memory.bytes;
+  caches_ = std::move(memory.buffers);
   int32_t id = 0;
-  for (const CacheSlice& slice : held_.caches) {
-    CacheSpec cache = model_.caches()[slice.cache];
-    cache.n_head = slice.n_head;
-    const DType dtype = cache.is_value ? options_.value_type : options_.key_type;
-    ASSIGN_OR_RETURN(const TensorLayout layout, PackedLayout(dtype, cache.PageExtents(pages_)));
-    Device& device = *slice.device;
-    const int64_t bytes = device.buffer_type().TensorBytes(layout);
-    memory_.cache += bytes;
-    absl::StatusOr<std::unique_ptr<Buffer>> buffer =
-        device.buffer_type().Allocate(bytes, BufferUsage::kAny);
-    if (!buffer.ok() && !absl::IsResourceExhausted(buffer.status())) return buffer.status();
-    if (!buffer.ok()) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "not enough memory for a KV cache of ", (pages_ - 1) * kPageTokens, " tokens (", bytes,
-          " bytes for part of layer ", cache.layer, " on ", device.name(), "): ",
-          buffer.status().message(), "; lower the context with -c or use -ctk q8_0 -ctv q8_0"));
-    }
-    bindings_.push_back({SlotKind::kCache, id++, buffer->get(), 0});
-    caches_.push_back(*std::move(buffer));
+  for (const std::unique_ptr<Buffer>& buffer : caches_) {
+    bindings_.push_back({SlotKind::kCache, id++, buffer.get(), 0});
   }
   return absl::OkStatus();
 }

@@ -143,7 +143,7 @@ class ModelRunner {
   ModelRunner(const Model& model, PlacedDevices placed, ProcessGroup& group, const Clock& clock,
               const RunnerOptions& options);
   static absl::StatusOr<std::unique_ptr<ModelRunner>> Start(std::unique_ptr<ModelRunner> runner);
-  absl::Status AllocateCaches();
+  absl::Status AllocateCacheMemory();
   absl::Status LoadWeights();
   // Plans and instantiates the largest prefill and the decode step.
   absl::Status ReserveBuckets();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/parallel.h"
 #include "common/base/status_macros.h"
 
 namespace weft {
@@ -70,6 +71,7 @@ absl::StatusOr<ProgramId> ProcessGroup::Install(FleetProgram program) {
   GroupProgram installed;
   installed.input_count = CountInputs(program);
   installed.output_count = static_cast<size_t>(program.output_count);
+  std::vector<Program> programs;
   for (int32_t p = 0; p < size(); ++p) {
     ProcessProgram& mine = program.processes[p];
     if (mine.program.streams.empty()) continue;
@@ -86,11 +88,15 @@ absl::StatusOr<ProgramId> ProcessGroup::Install(FleetProgram program) {
       part.messages += ranks.messages;
       part.message_bytes += ranks.bytes;
     }
-    const absl::StatusOr<ProgramId> id = host(p).Install(std::move(mine.program));
-    if (!id.ok()) return InContext(p, id.status());
-    part.program = *id;
+    programs.push_back(std::move(mine.program));
     installed.parts.push_back(std::move(part));
   }
+  RETURN_IF_ERROR(RunParallel(programs.size(), [&](size_t i) {
+    Part& part = installed.parts[i];
+    const absl::StatusOr<ProgramId> id = host(part.process).Install(std::move(programs[i]));
+    if (id.ok()) part.program = *id;
+    return InContext(part.process, id.status());
+  }));
   const ProgramId id{next_id_++};
   programs_.emplace(id, std::move(installed));
   return id;
@@ -104,22 +110,22 @@ absl::StatusOr<InstanceId> ProcessGroup::Instantiate(ProgramId id,
     return absl::NotFoundError(
         absl::StrCat("program ", static_cast<int64_t>(id), " is not installed"));
   }
-  GroupInstance instance{id, {}};
-  absl::Status status;
-  for (const Part& part : program->second.parts) {
-    const absl::StatusOr<InstanceId> made = InstantiatePart(part, bindings);
-    status = made.status();
-    if (!status.ok()) break;
-    instance.parts.push_back(*made);
-  }
+  const std::vector<Part>& parts = program->second.parts;
+  std::vector<absl::StatusOr<InstanceId>> made(parts.size(), absl::UnknownError("not made"));
+  const absl::Status status = RunParallel(parts.size(), [&](size_t i) {
+    made[i] = InstantiatePart(parts[i], bindings);
+    return made[i].status();
+  });
   if (!status.ok()) {
-    for (size_t i = 0; i < instance.parts.size(); ++i) {
-      host(program->second.parts[i].process).Release(instance.parts[i]).IgnoreError();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (made[i].ok()) host(parts[i].process).Release(*made[i]).IgnoreError();
     }
     Forget(id);
     return status;
   }
-  for (const Part& part : program->second.parts) routes_.AddSlots(part.process, part.slots);
+  GroupInstance instance{id, {}};
+  for (const absl::StatusOr<InstanceId>& part : made) instance.parts.push_back(*part);
+  for (const Part& part : parts) routes_.AddSlots(part.process, part.slots);
   ++program->second.instances;
   const InstanceId result{next_id_++};
   instances_.emplace(result, std::move(instance));

@@ -2,8 +2,11 @@
 // counts.
 #include "coordinator/engine/process_group.h"
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -34,8 +37,12 @@ class ScriptedHost final : public ProgramHost {
     bool awaited = false;
   };
 
-  absl::StatusOr<ProgramId> Install(Program) override { return ProgramId{++programs}; }
+  absl::StatusOr<ProgramId> Install(Program) override {
+    if (asked) asked();
+    return ProgramId{++programs};
+  }
   absl::StatusOr<InstanceId> Instantiate(ProgramId, absl::Span<const SlotBinding> given) override {
+    if (asked) asked();
     if (!refuse_instances.ok()) return refuse_instances;
     bindings.assign(given.begin(), given.end());
     ++live;
@@ -83,6 +90,7 @@ class ScriptedHost final : public ProgramHost {
   }
   void Fail(int64_t step, absl::Status status) { ends.emplace(step, std::move(status)); }
 
+  std::function<void()> asked;  // for a program or an instance
   int64_t programs = 0;
   int64_t instances = 0;
   int64_t live = 0;
@@ -163,6 +171,21 @@ TEST_F(ProcessGroupTest, Inputs_GoWhereTheyAreRead_OutputsComeInThePlansOrder) {
   EXPECT_EQ(group_.statistics()[0].message_bytes, 40);
   EXPECT_EQ(group_.statistics()[1].messages, 0);
   EXPECT_EQ(group_.statistics()[1].compute_seconds, 3);
+}
+
+// Neither answers before both were asked: a far worker costs its way once, not once for each.
+TEST_F(ProcessGroupTest, ProgramsAndInstances_AreAskedOfAllAtOnce) {
+  std::atomic<int> asked = 0;
+  for (ScriptedHost* host : {&a_, &b_}) {
+    host->asked = [&asked] {
+      const int both = asked++ < 2 ? 2 : 4;
+      const Clock::TimePoint end = Soon();
+      while (asked < both && Now() < end) std::this_thread::yield();
+      EXPECT_GE(asked, both);
+    };
+  }
+  Make(Both());
+  EXPECT_EQ(asked, 4);
 }
 
 // Each host counts its own steps without a gap; messages go by the group's count.

@@ -81,6 +81,8 @@ std::string_view RoleText(TlsRole role) {
       return "coordinator";
     case TlsRole::kWorker:
       return "worker";
+    case TlsRole::kBoth:
+      return "both";
     case TlsRole::kNone:
       break;
   }
@@ -93,6 +95,7 @@ std::string_view RoleUri(TlsRole role) {
       return "weft://coordinator";
     case TlsRole::kWorker:
       return "weft://worker";
+    case TlsRole::kBoth:
     case TlsRole::kNone:
       break;
   }
@@ -105,8 +108,9 @@ TlsRole RoleOfUris(const std::vector<std::string>& uris) {
   };
   const bool coordinator = has(TlsRole::kCoordinator);
   const bool worker = has(TlsRole::kWorker);
-  if (coordinator == worker) return TlsRole::kNone;
-  return coordinator ? TlsRole::kCoordinator : TlsRole::kWorker;
+  if (coordinator && worker) return TlsRole::kBoth;
+  if (coordinator) return TlsRole::kCoordinator;
+  return worker ? TlsRole::kWorker : TlsRole::kNone;
 }
 
 absl::StatusOr<CertificateFacts> ReadCertificateFacts(std::string_view pem) {

@@ -18,14 +18,15 @@ inline constexpr int64_t kDaySeconds = 86400;
 // People are told so long before a certificate ends.
 inline constexpr int64_t kSoonEndingDays = 14;
 
-enum class TlsRole { kNone, kCoordinator, kWorker };
+// kBoth is what a certificate of another authority may say. It counts as no role: nobody may be
+// both.
+enum class TlsRole { kNone, kCoordinator, kWorker, kBoth };
 
-// "coordinator", "worker"; "none".
+// "coordinator", "worker"; "none", "both".
 std::string_view RoleText(TlsRole role);
-// "weft://coordinator"; empty for kNone.
+// "weft://coordinator"; empty for kNone and kBoth.
 std::string_view RoleUri(TlsRole role);
-// The role that one of these names, which may be others' as well. Both roles: kNone, since nobody
-// may be both.
+// The role that one of these names, which may be others' as well.
 TlsRole RoleOfUris(const std::vector<std::string>& uris);
 
 // Texts are fit to print.

@@ -138,7 +138,7 @@ absl::Status CheckTlsFolder(const TlsFolder& folder, TlsRole role, int64_t now) 
     return absl::FailedPreconditionError(
         absl::StrCat(file, ": certificate ", CertificateText(folder.facts), " is not for a ",
                      AbslView(RoleText(role)), ": that needs the URI ", AbslView(RoleUri(role)),
-                     " among its names (weft certs --help)"));
+                     " among its names, and no other role's (weft certs --help)"));
   }
   if (const absl::Status issuer = CheckIssuer(folder.certificate, folder.authorities);
       !issuer.ok()) {

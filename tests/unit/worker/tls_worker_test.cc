@@ -99,6 +99,8 @@ TEST(GatedPortTest, Peers_HaveTheNamesOfTheGate) {
 
 TEST(CallPolicyTest, NoRole_MayCallNothing) {
   for (const char* path : {"/weft.proto.WorkerData/Messages", "/grpc.health.v1.Health/Check", ""}) {
+    EXPECT_THAT(CheckCall(path, TlsRole::kBoth, "x"),
+                StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("role both")));
     EXPECT_THAT(CheckCall(path, TlsRole::kNone, "x"),
                 StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("role none")));
   }

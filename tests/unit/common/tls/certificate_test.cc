@@ -58,7 +58,7 @@ TEST(CertificateTest, Role_BelongsToOneUri) {
   EXPECT_EQ(RoleOfUris({}), TlsRole::kNone);
   EXPECT_EQ(RoleOfUris({"spiffe://a/b", "weft://worker"}), TlsRole::kWorker);
   EXPECT_EQ(RoleOfUris({"weft://coordinator"}), TlsRole::kCoordinator);
-  EXPECT_EQ(RoleOfUris({"weft://coordinator", "weft://worker"}), TlsRole::kNone);
+  EXPECT_EQ(RoleOfUris({"weft://coordinator", "weft://worker"}), TlsRole::kBoth);
   EXPECT_EQ(RoleOfUris({"weft://worker/", "weft://WORKER", "weft://work", "worker"}),
             TlsRole::kNone);
 }

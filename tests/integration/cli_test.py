@@ -82,7 +82,8 @@ class Usage(unittest.TestCase):
         self.check_error(2, "twice", "run", "-m", Q8, "-p", "x", "--layout", "tp=2,tp=1")
         self.check_error(2, "token id", "eval", "-m", Q8, "--tokens", "1,two")
         self.check_error(2, "99999", "eval", "-m", Q8, "--tokens", "1,99999")
-        self.check_error(2, "no token ids", "eval", "-m", Q8, "--tokens", ",")
+        for tokens in (",", "1,,2", "1,2,"):
+            self.check_error(2, "no token ids", "eval", "-m", Q8, "--tokens", tokens)
         self.check_error(2, "raise -c", "eval", "-m", Q8, "--tokens", "1,2,3,4,5", "-c", "4")
         self.check_error(2, "raise -c", "run", "-m", Q8, "-p", "to be or not to be " * 20, "-c", "16")
         self.check_error(2, "do not fill one chunk", "perplexity", "-m", Q8, "-f", DATA / "llama-gqa" / "cases.json",

@@ -30,16 +30,21 @@ struct EvalFlags {
 
 absl::StatusOr<std::vector<int32_t>> ParseTokens(const std::string& text) {
   std::vector<int32_t> tokens;
-  for (const absl::string_view part :
-       absl::StrSplit(text, absl::ByAnyChar(", \n"), absl::SkipEmpty())) {
-    int32_t token = 0;
-    if (!absl::SimpleAtoi(part, &token)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--tokens: '", part.substr(0, 32), "' is not a token id"));
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const size_t before = tokens.size();
+    for (const absl::string_view word :
+         absl::StrSplit(part, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
+      int32_t token = 0;
+      if (!absl::SimpleAtoi(word, &token)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--tokens: '", word.substr(0, 32), "' is not a token id"));
+      }
+      tokens.push_back(token);
     }
-    tokens.push_back(token);
+    if (tokens.size() == before) {
+      return absl::InvalidArgumentError("--tokens: no token ids where there should be one");
+    }
   }
-  if (tokens.empty()) return absl::InvalidArgumentError("--tokens: no token ids");
   return tokens;
 }
 

@@ -31,13 +31,8 @@ void GenerationStream::SetBell(std::shared_ptr<ArrivalBell> bell) {
   bell_ = std::move(bell);
 }
 
-void GenerationStream::Notify() {
+void GenerationStream::Notify(const std::shared_ptr<ArrivalBell>& bell) {
   changed_.NotifyOne();
-  std::shared_ptr<ArrivalBell> bell;
-  {
-    MutexLock lock(mutex_);
-    bell = bell_;
-  }
   if (bell != nullptr) bell->Ring();
 }
 
@@ -52,9 +47,11 @@ GenerationSummary GenerationStream::summary() const {
 }
 
 void GenerationStream::Push(GenerationPiece piece) {
+  std::shared_ptr<ArrivalBell> bell;
   {
     MutexLock lock(mutex_);
     WEFT_CHECK(!finished_);
+    bell = bell_;
     if (piece_) {
       piece_->text += piece.text;
       piece_->tokens.insert(piece_->tokens.end(), std::make_move_iterator(piece.tokens.begin()),
@@ -63,18 +60,20 @@ void GenerationStream::Push(GenerationPiece piece) {
       piece_ = std::move(piece);
     }
   }
-  Notify();
+  Notify(bell);
 }
 
 void GenerationStream::Finish(absl::Status status, const GenerationSummary& summary) {
+  std::shared_ptr<ArrivalBell> bell;
   {
     MutexLock lock(mutex_);
     WEFT_CHECK(!finished_);
+    bell = bell_;
     finished_ = true;
     status_ = std::move(status);
     summary_ = summary;
   }
-  Notify();
+  Notify(bell);
 }
 
 }  // namespace weft

@@ -45,7 +45,7 @@ class GenerationStream {
 
  private:
   // After a change, without the mutex: who is woken finds it free.
-  void Notify();
+  void Notify(const std::shared_ptr<ArrivalBell>& bell);
 
   const std::function<void()> wake_;
   std::atomic<bool> cancelled_ = false;

@@ -87,9 +87,10 @@ void StreamAll(Run& run, bool include_usage, ByteSink& sink) {
     }
     std::optional<ChoiceEvent> event = *std::move(next);
     if (!event) break;
-    reads = WriteAll(
-        writer, event->piece ? run.wording->Piece(event->choice, std::move(*event->piece))
-                             : run.wording->End(event->choice, run.streams.summary(event->choice)));
+    const std::vector<Json> chunks =
+        event->piece ? run.wording->Piece(event->choice, std::move(*event->piece))
+                     : run.wording->End(event->choice, run.streams.summary(event->choice));
+    reads = WriteAll(writer, chunks);
   }
   if (!reads) return;
   if (include_usage && !writer.Event(run.wording->Usage(run.streams))) return;

@@ -17,6 +17,7 @@
 #include "common/graph/graph_builder.h"
 #include "common/tensor/quant/reference_codec.h"
 #include "tests/support/device_run.h"
+#include "tests/support/number_argument.h"
 
 namespace weft {
 namespace {
@@ -74,7 +75,7 @@ absl::Status Report(CpuDevice& cpu, BlasDevice& blas, const Shape& shape) {
 }
 
 absl::Status Run(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : 2;
+  const int threads = argc > 1 ? NumberArgument<int>(argv[1]) : 2;
   CpuDeviceOptions cpu_options;
   cpu_options.threads = threads;
   cpu_options.instruction_set = BestInstructionSet();

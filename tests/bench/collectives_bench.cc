@@ -21,6 +21,7 @@
 #include "common/collectives/communicator.h"
 #include "common/collectives/local_exchange.h"
 #include "common/collectives/wire_format.h"
+#include "tests/support/number_argument.h"
 #include "tests/support/port_rank.h"
 
 extern char** environ;
@@ -147,10 +148,10 @@ int RunProcesses(const Setup& setup, char* program) {
 
 int main(int argc, char** argv) {
   weft::Setup setup;
-  if (argc > 1) setup.ranks = std::max(std::atoi(argv[1]), 1);
+  if (argc > 1) setup.ranks = std::max(weft::NumberArgument<int>(argv[1]), 1);
   if (argc > 2) setup.medium = argv[2];
-  if (argc > 3) setup.rounds = std::max(std::atoi(argv[3]), 20);
-  if (argc > 5) return weft::RunProcess(setup, std::atoi(argv[4]), argv[5]);
+  if (argc > 3) setup.rounds = std::max(weft::NumberArgument<int>(argv[3]), 20);
+  if (argc > 5) return weft::RunProcess(setup, weft::NumberArgument<int>(argv[4]), argv[5]);
   std::printf("%5s  %-10s %8s  %-20s %5s %8s %9s  %9s %9s\n", "ranks", "transport", "bytes",
               "algorithm", "steps", "messages", "sent", "p50 us", "p90 us");
   if (setup.medium != "threads") return weft::RunProcesses(setup, argv[0]);

@@ -17,6 +17,7 @@
 
 #include "common/base/cpu_features.h"
 #include "common/cpu/kernels/kernel_table.h"
+#include "tests/support/number_argument.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -277,9 +278,9 @@ int main(int argc, char** argv) {
     const std::string_view name = argv[i];
     if (name == "--isa") options.isa = argv[i + 1];
     if (name == "--format") options.format = argv[i + 1];
-    if (name == "--columns") options.columns = std::atoll(argv[i + 1]);
-    if (name == "--k") options.k = std::atoll(argv[i + 1]);
-    if (name == "--mib") options.mib = std::atoll(argv[i + 1]);
+    if (name == "--columns") options.columns = weft::NumberArgument<int64_t>(argv[i + 1]);
+    if (name == "--k") options.k = weft::NumberArgument<int64_t>(argv[i + 1]);
+    if (name == "--mib") options.mib = weft::NumberArgument<int64_t>(argv[i + 1]);
   }
   return weft::cpu::Main(options);
 }

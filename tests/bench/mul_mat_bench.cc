@@ -17,6 +17,7 @@
 #include "common/graph/graph_builder.h"
 #include "common/tensor/quant/reference_codec.h"
 #include "tests/support/device_run.h"
+#include "tests/support/number_argument.h"
 
 namespace weft {
 namespace {
@@ -127,9 +128,9 @@ absl::Status Report(CpuDevice& device, DType dtype, int64_t count) {
 
 absl::Status Run(int argc, char** argv) {
   CpuDeviceOptions options;
-  options.threads = argc > 1 ? std::atoi(argv[1]) : 2;
+  options.threads = argc > 1 ? NumberArgument<int>(argv[1]) : 2;
   options.instruction_set = BestInstructionSet();
-  const int64_t count = argc > 2 ? std::atoll(argv[2]) : 512;
+  const int64_t count = argc > 2 ? NumberArgument<int64_t>(argv[2]) : 512;
   std::vector<std::string> types(argv + std::min(argc, 3), argv + argc);
   if (types.empty()) types = {"F32", "F16", "Q8_0", "Q4_0", "Q4_K", "Q6_K"};
   ASSIGN_OR_RETURN(const std::unique_ptr<CpuDevice> device, CpuDevice::Create(options));

@@ -35,6 +35,7 @@
 #include "rpc_backend/client/worker_connection.h"
 #include "rpc_backend/protocol/message_kinds.h"
 #include "rpc_backend/protocol/weight_pieces.h"
+#include "tests/support/number_argument.h"
 
 namespace weft {
 namespace {
@@ -265,8 +266,9 @@ int main(int argc, char** argv) {
     std::cerr << "usage: weft_weight_stream_bench FILE [ROUNDS [TRANSPORT [WORKER]]]\n";
     return 2;
   }
-  const absl::Status status = weft::Measure(argv[1], argc > 2 ? std::atoi(argv[2]) : 5,
-                                            argc > 3 ? argv[3] : "auto", argc > 4 ? argv[4] : "");
+  const absl::Status status =
+      weft::Measure(argv[1], argc > 2 ? weft::NumberArgument<int>(argv[2]) : 5,
+                    argc > 3 ? argv[3] : "auto", argc > 4 ? argv[4] : "");
   if (!status.ok()) std::cerr << status.message() << "\n";
   return status.ok() ? 0 : 1;
 }

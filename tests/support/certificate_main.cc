@@ -9,6 +9,7 @@
 
 #include "common/base/unix_time.h"
 #include "coordinator/cli/certs/certificate_maker.h"
+#include "tests/support/number_argument.h"
 #include "tests/support/temporary_folder.h"
 
 namespace {
@@ -20,8 +21,8 @@ int Make(int argc, char** argv) {
   weft::CertificateRequest request;
   request.name = argc > 6 ? argv[6] : "nobody";
   request.role = role == "worker" ? weft::TlsRole::kWorker : weft::TlsRole::kCoordinator;
-  request.not_before = weft::UnixSeconds() + std::atoll(argv[4]);
-  request.not_after = weft::UnixSeconds() + std::atoll(argv[5]);
+  request.not_before = weft::UnixSeconds() + weft::NumberArgument<int64_t>(argv[4]);
+  request.not_after = weft::UnixSeconds() + weft::NumberArgument<int64_t>(argv[5]);
   for (int i = 6; i < argc; ++i) request.hosts.emplace_back(argv[i]);
   const std::string certificate = weft::FileText(authority + "/ca.crt");
   const auto made = weft::MakeCertificate(

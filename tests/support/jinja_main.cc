@@ -43,7 +43,8 @@ int main() {
       answer["error"] = std::string(text.status().message());
     }
     std::cout << answer.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace)
-              << std::endl;
+              << '\n'
+              << std::flush;
   }
   return 0;
 }

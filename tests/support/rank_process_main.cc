@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/number_argument.h"
 #include "tests/support/port_rank.h"
 
 namespace weft {
@@ -25,22 +26,23 @@ int64_t CpuMilliseconds() {
 int Run(const PortRankOptions& options, std::chrono::milliseconds deadline) {
   absl::StatusOr<std::unique_ptr<PortRank>> rank = PortRank::Join(options);
   if (!rank.ok()) {
-    std::cout << "error " << rank.status().message() << std::endl;
+    std::cout << "error " << rank.status().message() << '\n' << std::flush;
     return 1;
   }
-  std::cout << "ready" << std::endl;
+  std::cout << "ready\n" << std::flush;
   std::vector<float> values(2048);
   absl::Status status;
   for (int64_t step = 1; status.ok(); ++step) {
     std::fill(values.begin(), values.end(), static_cast<float>(options.rank + 1));
     status = (*rank)->AllReduce(step, CollectiveAlgorithm::kRecursiveDoubling, DType::kF32,
                                 absl::MakeSpan(values), SystemClock().Now() + deadline);
-    const auto sum = static_cast<float>(options.ranks * (options.ranks + 1) / 2);
+    const int64_t whole = int64_t{options.ranks} * (options.ranks + 1) / 2;
+    const auto sum = static_cast<float>(whole);
     if (status.ok() && values.back() != sum) status = absl::InternalError("a wrong sum");
   }
-  std::cout << "error " << status.message() << std::endl;
+  std::cout << "error " << status.message() << '\n' << std::flush;
   for (std::string line; std::getline(std::cin, line);) {
-    std::cout << CpuMilliseconds() << std::endl;
+    std::cout << CpuMilliseconds() << '\n' << std::flush;
   }
   return 0;
 }
@@ -51,8 +53,8 @@ int Run(const PortRankOptions& options, std::chrono::milliseconds deadline) {
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
   weft::PortRankOptions options;
-  options.rank = std::atoi(argv[1]);
-  options.ranks = std::atoi(argv[2]);
+  options.rank = weft::NumberArgument<int>(argv[1]);
+  options.ranks = weft::NumberArgument<int>(argv[2]);
   options.folder = argv[3];
-  return weft::Run(options, std::chrono::milliseconds(std::atoi(argv[4])));
+  return weft::Run(options, std::chrono::milliseconds(weft::NumberArgument<int>(argv[4])));
 }

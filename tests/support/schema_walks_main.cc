@@ -8,6 +8,7 @@
 
 #include "common/base/random.h"
 #include "coordinator/grammar/json_schema.h"
+#include "tests/support/number_argument.h"
 #include "tests/unit/coordinator/grammar/grammar_check.h"
 
 namespace weft {
@@ -39,10 +40,10 @@ Json Walk(const std::string& line, int count, Random& random) {
 
 int main(int argc, char** argv) {
   weft::Random random(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1);
-  const int count = argc > 2 ? std::atoi(argv[2]) : 10;
+  const int count = argc > 2 ? weft::NumberArgument<int>(argv[2]) : 10;
   std::string line;
   while (std::getline(std::cin, line)) {
-    std::cout << weft::Walk(line, count, random).dump() << std::endl;
+    std::cout << weft::Walk(line, count, random).dump() << '\n' << std::flush;
   }
   return 0;
 }

@@ -59,8 +59,7 @@ class Keys:
     def __init__(self, build):
         self.build = build
         version = subprocess.run([TOOL, "--version"], capture_output=True, text=True, check=True)
-        self.common = version.stdout.encode() + b"".join(
-            p.read_bytes() for p in sorted(ROOT.glob("**/.clang-tidy")) if "build" not in p.parts)
+        self.version = version.stdout.encode()
         self.dependencies = dependencies(build)
         self.digests = {}
 
@@ -73,12 +72,18 @@ class Keys:
                 self.digests[path] = f"{full} {full.stat().st_size}".encode()
         return self.digests[path]
 
-    def of(self, target, command):
+    def configuration(self, source):
+        """The texts of the configurations that hold for a source: its folder's and those above."""
+        folders = (ROOT / source).relative_to(ROOT).parents
+        found = (ROOT / folder / ".clang-tidy" for folder in folders)
+        return b"".join(path.read_bytes() for path in found if path.exists())
+
+    def of(self, source, target, command):
         """None where the object was not built, so that its headers are unknown."""
         files = self.dependencies.get(target)
         if not files:
             return None
-        key = hashlib.sha256(self.common + command.replace(str(ROOT), "").encode())
+        key = hashlib.sha256(self.version + self.configuration(source) + command.replace(str(ROOT), "").encode())
         for path in sorted(files):
             key.update(self.digest(path))
         return key.hexdigest()
@@ -100,7 +105,7 @@ def main():
     stamps.mkdir(parents=True, exist_ok=True)
     wanted = {}
     for source in sources:
-        key = keys.of(*known[source])
+        key = keys.of(source, *known[source])
         if key is None or not (stamps / key).exists():
             wanted[source] = key
     print(f"clang-tidy: {len(sources)} files, {len(sources) - len(wanted)} of them passed before as they are", flush=True)

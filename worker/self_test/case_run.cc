@@ -117,6 +117,7 @@ absl::StatusOr<std::vector<uint8_t>> RunOnDevice(Device& device, Backend& backen
                                                  bool in_place) {
   ASSIGN_OR_RETURN(const DeviceTensors tensors, Allocate(device, test_case, in_place));
   std::vector<NodeId> nodes;
+  nodes.reserve(test_case.graph.size());
   for (int32_t i = 0; i < test_case.graph.size(); ++i) nodes.push_back(NodeId{i});
   ASSIGN_OR_RETURN(const std::unique_ptr<Executable> executable,
                    backend.Prepare({&test_case.graph, nodes, tensors.places}));

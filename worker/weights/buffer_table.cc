@@ -20,7 +20,7 @@ absl::StatusOr<int64_t> BufferTable::Add(OwnedBuffer buffer) {
     return absl::ResourceExhaustedError(absl::StrCat("a session has at most ", limit_, " buffers"));
   }
   const int64_t handle = next_++;
-  buffers_.emplace(handle, std::move(buffer));
+  buffers_[handle] = std::move(buffer);
   return handle;
 }
 

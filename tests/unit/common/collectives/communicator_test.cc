@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kLong{60000};
 
 class Group {
  public:
-  explicit Group(std::vector<int32_t> hosts)
+  explicit Group(const std::vector<int32_t>& hosts)
       : exchange_(static_cast<int32_t>(hosts.size())), size_(hosts.size()) {
     for (size_t r = 0; r < size_; ++r) {
       links_.push_back(std::make_unique<LocalLink>(exchange_, static_cast<int32_t>(r)));

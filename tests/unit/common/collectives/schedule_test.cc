@@ -374,7 +374,7 @@ TEST(Schedule, Ranges_StartAtBlocks) {
 
 // The figures that docs/collectives.md gives for algorithms.
 TEST(ScheduleCost, Algorithms_StepsAndElements) {
-  const auto cost = [](CollectiveAlgorithm algorithm, std::vector<int32_t> hosts) {
+  const auto cost = [](CollectiveAlgorithm algorithm, const std::vector<int32_t>& hosts) {
     return CostOf(MakeSchedule(AllReduceShape(algorithm, hosts, 4096)), hosts);
   };
   using enum CollectiveAlgorithm;

@@ -43,7 +43,7 @@ class Client {
     EXPECT_EQ(bind(descriptor_, reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
     inet_pton(AF_INET, "127.0.0.1", &place.sin_addr);
     place.sin_port = htons(static_cast<uint16_t>(port));
-    connect(descriptor_, reinterpret_cast<sockaddr*>(&place), sizeof place);
+    (void)connect(descriptor_, reinterpret_cast<sockaddr*>(&place), sizeof place);
   }
   ~Client() { close(descriptor_); }
   Client(const Client&) = delete;

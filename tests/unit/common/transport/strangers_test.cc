@@ -11,8 +11,6 @@
 namespace weft {
 namespace {
 
-using ::testing::HasSubstr;
-
 TEST(StrangersTest, ToDrop_IsTheOldestOfThoseFromWhereMostCome) {
   EXPECT_EQ(StrangerToDrop(std::vector<std::string>{"a"}), 0u);
   EXPECT_EQ(StrangerToDrop(std::vector<std::string>{"a", "b", "c"}), 0u);

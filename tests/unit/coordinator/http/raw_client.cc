@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 
@@ -74,7 +74,8 @@ bool RawClient::ReadToEnd(std::chrono::milliseconds patience) {
 
 int RawClient::status() const {
   if (all_.rfind("HTTP/1.", 0) != 0 || all_.size() < 12) return 0;
-  return std::atoi(all_.substr(9, 3).c_str());
+  int status = 0;
+  return absl::SimpleAtoi(all_.substr(9, 3), &status) ? status : 0;
 }
 
 std::string PostText(const std::string& path, const std::string& body) {

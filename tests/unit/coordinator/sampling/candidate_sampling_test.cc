@@ -17,7 +17,6 @@
 namespace weft {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -1,11 +1,11 @@
 // Ranks that are processes with UCX ports, of which one is killed or stopped in a collective.
 #include <signal.h>
 
-#include <cstdlib>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/child_process.h"
+#include "tests/support/number_argument.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -42,8 +42,10 @@ class RankProcessTest : public ::testing::Test {
 
   // Those that stay wait for lines and use no processor.
   void ExpectIdle(int rank) {
-    const auto used = [&] { return std::atol(children_[rank]->Ask("cpu", Late())->c_str()); };
-    const long before = used();
+    const auto used = [&] {
+      return NumberArgument<int64_t>(children_[rank]->Ask("cpu", Late())->c_str());
+    };
+    const int64_t before = used();
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     EXPECT_LT(used() - before, 100) << "rank " << rank;
   }

@@ -33,6 +33,7 @@ TEST(WireReader, FieldsOfEachType_AreReadAsWritten) {
 
 TEST(WireReader, BytesThatAreNoFields_EndReading) {
   // A cut varint, one of eleven bytes, field number 0, groups, a cut length, cut fixed numbers.
+  // NOLINTBEGIN(bugprone-suspicious-missing-comma): letters would lengthen the escapes before them.
   const std::string_view cases[] = {"\x80",
                                     "\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01",
                                     "\x02",
@@ -46,6 +47,7 @@ TEST(WireReader, BytesThatAreNoFields_EndReading) {
                                     "\x0D"
                                     "123",
                                     "\x08"};
+  // NOLINTEND(bugprone-suspicious-missing-comma)
   for (const std::string_view bytes : cases) {
     WireReader reader(bytes);
     EXPECT_FALSE(reader.Next());

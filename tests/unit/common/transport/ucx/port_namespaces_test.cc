@@ -52,6 +52,7 @@ class TwoNamespaces {
 
  private:
   static bool Ip(const std::string& arguments) {
+    // NOLINTNEXTLINE(bugprone-command-processor): the words are this test's own.
     return std::system(absl::StrCat("ip ", arguments, " > /dev/null 2>&1").c_str()) == 0;
   }
   static bool Start(const std::string& name, const std::string& number) {

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/transport/ucx/ucx_transport.h"
+#include "tests/support/number_argument.h"
 
 namespace weft {
 namespace {
@@ -74,17 +75,17 @@ int Serve(int argc, char** argv) {
   options.transports = argc > 3 ? argv[3] : "";
   const auto transport = NewUcxTransport(options);
   if (!transport.ok()) {
-    std::cout << transport.status() << std::endl;
+    std::cout << transport.status() << '\n' << std::flush;
     return 1;
   }
   PortOptions port_options;
-  port_options.own_number = std::atoi(argv[1]);
+  port_options.own_number = NumberArgument<int>(argv[1]);
   const auto port = (*transport)->NewPort(port_options);
   if (!port.ok()) {
-    std::cout << port.status() << std::endl;
+    std::cout << port.status() << '\n' << std::flush;
     return 1;
   }
-  std::cout << (*port)->address() << std::endl;
+  std::cout << (*port)->address() << '\n' << std::flush;
   // As in a worker, some thread always waits in the port.
   std::atomic<bool> stop = false;
   std::thread driver([&] { (void)(*port)->Receive({.kinds = 0}, In(1000000), &stop); });
@@ -96,9 +97,10 @@ int Serve(int argc, char** argv) {
     if (command == "traffic") {
       const PeerTraffic traffic = (*port)->traffic().at(0);
       std::cout << traffic.transport << " " << traffic.Total().messages_sent << " "
-                << traffic.Total().messages_received << std::endl;
+                << traffic.Total().messages_received << '\n'
+                << std::flush;
     } else {
-      std::cout << Run(**port, command, words) << std::endl;
+      std::cout << Run(**port, command, words) << '\n' << std::flush;
     }
   }
   stop = true;

@@ -14,6 +14,7 @@
 
 #include "common/base/random.h"
 #include "common/transport/ucx/ucx_worker.h"
+#include "tests/support/number_argument.h"
 
 namespace weft {
 namespace {
@@ -96,7 +97,7 @@ bool SendNoise(int port, Random& random) {
 
 int Run(int argc, char** argv) {
   if (argc < 4) return 2;
-  const int count = std::atoi(argv[3]);
+  const int count = NumberArgument<int>(argv[3]);
   Random random(7);
   int64_t accepted = 0;
   for (int done = 0; done < count; done += kOfOneWorker) {
@@ -106,11 +107,11 @@ int Run(int argc, char** argv) {
       stranger.Connect((done + i) % 6);
       for (int round = 0; round < 20; ++round) stranger.Progress();
       for (int port = 4; port < argc; ++port) {
-        accepted += SendNoise(std::atoi(argv[port]), random) ? 1 : 0;
+        accepted += SendNoise(NumberArgument<int>(argv[port]), random) ? 1 : 0;
       }
     }
   }
-  std::cout << accepted << std::endl;
+  std::cout << accepted << '\n' << std::flush;
   return 0;
 }
 

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <thread>
@@ -16,6 +15,7 @@
 #include "common/transport/ucx/ucx_transport.h"
 #include "gtest/gtest.h"
 #include "tests/support/child_process.h"
+#include "tests/support/number_argument.h"
 #include "tests/support/status_matchers.h"
 
 namespace weft {
@@ -83,7 +83,7 @@ TEST_P(PortStrangersTest, Flood_WhilePeersExchange_NothingIsLost) {
   }
   EXPECT_EQ(*honest.ReadLine(Late()), "OK");
   ASSERT_OK_AND_ASSIGN(const std::string accepted, stranger.ReadLine(Late()));
-  EXPECT_GT(std::atoi(accepted.c_str()), 0);
+  EXPECT_GT(NumberArgument<int>(accepted.c_str()), 0);
   stop = true;
   port->Wake();
   driver.join();

@@ -52,7 +52,7 @@ class ChatShellTest : public testing::Test {
     engine_.SetPlay(Says({"Hel", "lo"}));
   }
 
-  absl::Status Run() {
+  absl::Status RunShell() {
     ChatShell::Parts parts{.engine = &engine_,
                            .format = &format_,
                            .reader = &lines_,
@@ -81,7 +81,7 @@ TEST_F(ChatShellTest, EachAnswerKnowsWhatWasSaid) {
   options_.sampler.seed = 7;
   options_.most_tokens = 9;
   for (const char* line : {"One", "", "Two", "/reset", "Three"}) lines_.Add(line);
-  EXPECT_OK(Run());
+  EXPECT_OK(RunShell());
   ASSERT_EQ(engine_.submitted(), 3);
   EXPECT_THAT(Prompt(0), HasSubstr("<system>Be brief.<user>One"));
   EXPECT_THAT(Prompt(1), HasSubstr("<user>One<assistant>Hello<user>Two"));
@@ -95,12 +95,12 @@ TEST_F(ChatShellTest, EachAnswerKnowsWhatWasSaid) {
 TEST_F(ChatShellTest, ThoughtsAreDimmedAndNothingOfTheModelReachesTheTerminalRaw) {
   engine_.SetPlay(Says({"R:hm \x1b[2J\x1e", "R:so\x1e", "Yes\x1b]0;x\x07"}));
   lines_.Add("One");
-  EXPECT_OK(Run());
+  EXPECT_OK(RunShell());
   EXPECT_EQ(printed_, "\x1b[2mhm \u241B[2Jso\x1b[0m\nYes\u241B]0;x\u2407\n");
   printed_.clear();
   options_.shows_thoughts = false;
   lines_.Add("One");
-  EXPECT_OK(Run());
+  EXPECT_OK(RunShell());
   EXPECT_EQ(printed_, "Yes\u241B]0;x\u2407\n");
 }
 
@@ -115,7 +115,7 @@ TEST_F(ChatShellTest, CtrlCStopsTheAnswerAndKeepsWhatCame) {
   });
   lines_.Add("One");
   lines_.Add("Two");
-  EXPECT_OK(Run());
+  EXPECT_OK(RunShell());
   EXPECT_EQ(engine_.cancelled(), 1);
   EXPECT_THAT(printed_, HasSubstr("[stopped]"));
 }
@@ -129,7 +129,7 @@ TEST_F(ChatShellTest, CtrlCAtAnEmptyPromptEndsAtTheSecondTime) {
   lines_.AddInterrupt("");
   lines_.AddInterrupt("");
   lines_.Add("never read");
-  EXPECT_OK(Run());
+  EXPECT_OK(RunShell());
   EXPECT_EQ(engine_.submitted(), 1);
   EXPECT_EQ(lines_.lines.size(), 1U);
 }
@@ -139,18 +139,18 @@ TEST_F(ChatShellTest, AnErrorTakesTheMessageBack) {
   lines_.Add("Long");
   lines_.Add("Short");
   lines_.Add("/nonsense");
-  EXPECT_OK(Run());
+  EXPECT_OK(RunShell());
   ASSERT_EQ(engine_.submitted(), 1);
   EXPECT_THAT(Prompt(0), Not(HasSubstr("Long")));
   // Where nobody looks it ends the program.
   options_.interactive = false;
   engine_.RefuseAfter(0, absl::InvalidArgumentError("prompt: too long"));
   lines_.Add("Long");
-  EXPECT_THAT(Run(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too long")));
+  EXPECT_THAT(RunShell(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too long")));
   lines_.Add("/nonsense");
-  EXPECT_THAT(Run(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/nonsense")));
+  EXPECT_THAT(RunShell(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/nonsense")));
   lines_.AddInterrupt("");
-  EXPECT_THAT(Run(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(RunShell(), StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST_F(ChatShellTest, AnErrorInTheMidstOfThoughtsLeavesTheTerminalPlain) {
@@ -159,19 +159,19 @@ TEST_F(ChatShellTest, AnErrorInTheMidstOfThoughtsLeavesTheTerminalPlain) {
     stream.Finish(absl::UnavailableError("the server is shutting down"), {});
   });
   lines_.Add("One");
-  EXPECT_OK(Run());
+  EXPECT_OK(RunShell());
   EXPECT_EQ(printed_, "\x1b[2mhm\x1b[0m");
 }
 
 TEST_F(ChatShellTest, LinesGoOnAfterABackslash) {
   lines_.Add("One\\");
   lines_.Add("two");
-  EXPECT_OK(Run());
+  EXPECT_OK(RunShell());
   EXPECT_THAT(Prompt(0), HasSubstr("<user>One\ntwo"));
   EXPECT_EQ(lines_.prompts, "> . > ");
   options_.interactive = false;
   lines_.Add("C:\\");
-  EXPECT_OK(Run());
+  EXPECT_OK(RunShell());
   EXPECT_THAT(Prompt(1), HasSubstr("<user>C:\\"));
 }
 
@@ -180,7 +180,7 @@ TEST_F(ChatShellTest, JsonIsOneObjectAnAnswerInAscii) {
   options_.interactive = false;
   engine_.SetPlay(Says({"R:hm\x1e", "\u00fc\u009b1m\n"}, FinishReason::kLength));
   lines_.Add("One");
-  EXPECT_OK(Run());
+  EXPECT_OK(RunShell());
   EXPECT_EQ(printed_.find('\n'), printed_.size() - 1);
   for (const char c : printed_) EXPECT_TRUE(c == '\n' || (c >= ' ' && c < 0x7F)) << printed_;
   const Json json = Json::parse(printed_, nullptr, false);
@@ -199,7 +199,7 @@ TEST_F(ChatShellTest, SaveWritesTheConversation) {
   lines_.Add("/save " + path);
   lines_.Add("/save");
   lines_.Add("/save " + folder.File("none/file"));
-  EXPECT_OK(Run());
+  EXPECT_OK(RunShell());
   std::ifstream file(path);
   const Json json =
       Json::parse(std::string(std::istreambuf_iterator<char>(file), {}), nullptr, false);

@@ -65,9 +65,11 @@ done
 step "packages"
 deploy/install_packages.sh deploy/packages-build.txt >&2
 
-# The tests need more packages. A folder that tests/run.sh has configured keeps them.
-configure=(--preset release)
-[[ -f build/release/build.ninja ]] || configure+=(-DWEFT_TESTS=OFF)
+# The tests need more packages, and the preset would ask for them anew each time. A folder that tests/run.sh has
+# configured keeps them.
+tests=OFF
+if [[ -f build/release/build.ninja ]] && grep -q '^WEFT_TESTS:BOOL=ON$' build/release/CMakeCache.txt; then tests=ON; fi
+configure=(--preset release "-DWEFT_TESTS=$tests")
 step "configure"
 mkdir -p build
 cmake "${configure[@]}" > build/quickstart-configure.log 2>&1 || {

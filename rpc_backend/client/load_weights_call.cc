@@ -14,6 +14,7 @@
 #include "rpc_backend/client/remote_buffer.h"
 #include "rpc_backend/client/remote_device.h"
 #include "rpc_backend/client/worker_connection.h"
+#include "rpc_backend/protocol/content_digest.h"
 #include "rpc_backend/protocol/manifest_codec.h"
 
 namespace weft {
@@ -90,10 +91,10 @@ absl::StatusOr<std::vector<MovingWeight>> LoadWeightsCall::Do(
   }
   proto::LoadWeightsRequest request;
   request.set_session(connection_.session());
+  request.set_sha256(ContentDigest(*manifest));
   request.set_manifest(*std::move(manifest));
   request.set_ignore_files(options_.ignore_files);
   WorkerConnection::Call call(connection_, connection_.options().disk_timeout, options_.cancel);
-  call.SendChecked();
   const auto stream = connection_.stub().LoadWeights(&call.context(), request);
   proto::LoadWeightsReply reply;
   absl::StatusOr<std::vector<MovingWeight>> open = std::vector<MovingWeight>();

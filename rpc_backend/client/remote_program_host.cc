@@ -12,6 +12,7 @@
 #include "common/program/program_store.h"
 #include "rpc_backend/client/remote_buffer.h"
 #include "rpc_backend/client/worker_connection.h"
+#include "rpc_backend/protocol/content_digest.h"
 #include "rpc_backend/protocol/message_kinds.h"
 #include "rpc_backend/protocol/program_codec.h"
 #include "rpc_backend/protocol/step_codec.h"
@@ -108,14 +109,14 @@ absl::Status RemoteProgramHost::Impl::SendProgram(ProgramId id) {
   proto::InstallProgramRequest request;
   proto::InstallProgramReply reply;
   request.set_program(EncodeProgram(*programs_.Find(id)));
+  request.set_sha256(ContentDigest(request.program()));
   const auto bytes = static_cast<int64_t>(request.program().size());
   if (bytes > connection_.limits().embedded_message_bytes) {
     return connection_.Error(absl::StatusCode::kResourceExhausted, "InstallProgram",
                              absl::StrCat("a program of ", bytes, " bytes is too large to send"));
   }
-  RETURN_IF_ERROR(connection_.Invoke("InstallProgram", &proto::Worker::Stub::InstallProgram,
-                                     request, reply, connection_.options().call_timeout,
-                                     WorkerConnection::Sent::kChecked));
+  RETURN_IF_ERROR(
+      connection_.Invoke("InstallProgram", &proto::Worker::Stub::InstallProgram, request, reply));
   sent_[id] = reply.program();
   MutexLock lock(mutex_);
   ++remote_.program_sends;
@@ -168,6 +169,7 @@ absl::StatusOr<InstanceId> RemoteProgramHost::Impl::Instantiate(
     bound.set_buffer(buffer->handle());
     bound.set_offset(binding.offset);
   }
+  request.set_sha256(ContentDigest(request));
   MutexLock lock(program_mutex_);
   const Program* known = programs_.Find(program);
   if (known == nullptr) {

@@ -15,6 +15,7 @@
 #include "rpc_backend/client/remote_worker.h"
 #include "rpc_backend/client/weight_transfer_call.h"
 #include "rpc_backend/client/worker_connection.h"
+#include "rpc_backend/protocol/content_digest.h"
 
 namespace weft {
 namespace {
@@ -162,6 +163,7 @@ absl::StatusOr<std::vector<size_t>> Loader::AskPeer(int32_t peer,
   proto::FindWeightsRequest request;
   proto::FindWeightsReply reply;
   request.set_manifest(manifest);
+  request.set_sha256(ContentDigest(manifest));
   request.set_ignore_files(options_.ignore_files);
   RETURN_IF_ERROR(connection.Invoke(kFindVerb, &proto::Worker::Stub::FindWeights, request, reply));
   std::vector<size_t> found;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
+#include "rpc_backend/protocol/content_digest.h"
 #include "rpc_backend/protocol/manifest_codec.h"
 
 namespace weft {
@@ -55,6 +56,7 @@ absl::StatusOr<TransferOutcome> WeightTransferCall::FromPeer(int32_t giver,
   request.set_transfer(link_.NextTransfer());
   request.set_peer(taker_number_);
   request.set_manifest(manifest);
+  request.set_sha256(ContentDigest(manifest));
   request.set_ignore_files(ignore_files);
   for (const MovingWeight& weight : weights) request.add_starts(weight.here);
   WorkerConnection::Call call(connection, kGiveTime);

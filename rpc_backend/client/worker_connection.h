@@ -78,9 +78,6 @@ class WorkerConnection {
     Call& operator=(const Call&) = delete;
 
     grpc::ClientContext& context() { return context_; }
-    // Sends the request compressed, which brings a checksum along: gRPC itself has none, and a
-    // wrong byte in an offset or attribute would change answers unseen. Before the call.
-    void SendChecked() { context_.set_compression_algorithm(GRPC_COMPRESS_GZIP); }
     void Moved();
     // For CancelCalls; before anything happens.
     void SetVerb(std::string_view verb);
@@ -103,18 +100,14 @@ class WorkerConnection {
     std::list<Call*>::iterator place_;
   };
 
-  enum class Sent : uint8_t { kPlain, kChecked };  // as Call::SendChecked
-
   // A unary call of this session, checked: its reply is within the bounds of CheckMessage.
   template <typename Request, typename Reply>
   absl::Status Invoke(std::string_view verb,
                       grpc::Status (proto::Worker::Stub::*method)(grpc::ClientContext*,
                                                                   const Request&, Reply*),
-                      Request& request, Reply& reply, std::chrono::milliseconds timeout,
-                      Sent sent = Sent::kPlain) {
+                      Request& request, Reply& reply, std::chrono::milliseconds timeout) {
     request.set_session(session_);
     Call call(*this, timeout);
-    if (sent == Sent::kChecked) call.SendChecked();
     call.SetVerb(verb);
     const grpc::Status status =
         lost().ok() ? (*stub_.*method)(&call.context(), request, &reply) : grpc::Status::CANCELLED;

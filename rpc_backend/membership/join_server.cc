@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "proto/membership.grpc.pb.h"
 #include "rpc_backend/membership/join_guard.h"
+#include "rpc_backend/protocol/grpc_calls.h"
 #include "rpc_backend/protocol/grpc_status.h"
 #include "rpc_backend/protocol/grpc_tls/gated_port.h"
 
@@ -101,6 +102,7 @@ absl::StatusOr<std::unique_ptr<JoinServer>> JoinServer::Start(const JoinServerOp
 
 absl::Status JoinServer::Parts::Serve(const HostAddress& listen) {
   grpc::ServerBuilder builder;
+  RefuseCompressed(builder);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
   grpc::ResourceQuota quota("joins");

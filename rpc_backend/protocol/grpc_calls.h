@@ -2,6 +2,7 @@
 #pragma once
 
 #include <grpc/support/time.h>
+#include <grpcpp/server_builder.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <chrono>
@@ -15,7 +16,14 @@ inline grpc::ChannelArguments OwnConnection() {
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   return arguments;
+}
+
+// For every server of ours, as OwnConnection for every client: nobody of ours compresses, and gRPC
+// bounds the size of a message before it is decompressed, not after.
+inline void RefuseCompressed(grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
 inline gpr_timespec GrpcDeadlineIn(std::chrono::milliseconds time) {

@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/host/host_facts.h"
 #include "common/transport/link_probe.h"
+#include "rpc_backend/protocol/content_digest.h"
 #include "rpc_backend/protocol/grpc_status.h"
 #include "rpc_backend/protocol/host_codec.h"
 #include "rpc_backend/protocol/message_check.h"
@@ -146,6 +147,7 @@ grpc::Status ControlService::InstallProgram(grpc::ServerContext*,
                                             proto::InstallProgramReply* reply) {
   const auto run = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::shared_ptr<weft::Session> session, Enter(*request));
+    RETURN_IF_ERROR(CheckContent("the program", request->program(), request->sha256()));
     ASSIGN_OR_RETURN(Program program, DecodeProgram(request->program()));
     ASSIGN_OR_RETURN(const ProgramId id, session->Install(std::move(program)));
     reply->set_program(static_cast<int64_t>(id));
@@ -159,6 +161,7 @@ grpc::Status ControlService::Instantiate(grpc::ServerContext*,
                                          proto::InstantiateReply* reply) {
   const auto run = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::shared_ptr<weft::Session> session, Enter(*request));
+    RETURN_IF_ERROR(CheckContent(*request));
     std::vector<HandleBinding> bindings;
     for (const proto::Binding& binding : request->bindings()) {
       const SlotKind kind = binding.kind() == 0 ? SlotKind::kWeight : SlotKind::kCache;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "rpc_backend/protocol/clean_text.h"
+#include "rpc_backend/protocol/content_digest.h"
 #include "rpc_backend/protocol/grpc_status.h"
 #include "rpc_backend/protocol/limits.h"
 #include "rpc_backend/protocol/manifest_codec.h"
@@ -61,6 +62,12 @@ WeightTransfer TransferOf(const Epoch& epoch, int32_t peer, int64_t number,
   return transfer;
 }
 
+template <typename Request>
+absl::StatusOr<LoadManifest> ManifestOf(const Request& request, int32_t devices) {
+  RETURN_IF_ERROR(CheckContent("the list of weights", request.manifest(), request.sha256()));
+  return DecodeLoadManifest(request.manifest(), devices);
+}
+
 }  // namespace
 
 grpc::Status ControlService::LoadWeights(grpc::ServerContext* context,
@@ -68,9 +75,8 @@ grpc::Status ControlService::LoadWeights(grpc::ServerContext* context,
                                          grpc::ServerWriter<proto::LoadWeightsReply>* writer) {
   const auto run = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::shared_ptr<weft::Session> session, Enter(*request));
-    ASSIGN_OR_RETURN(
-        const LoadManifest manifest,
-        DecodeLoadManifest(request->manifest(), static_cast<int32_t>(parts_.devices.size())));
+    ASSIGN_OR_RETURN(const LoadManifest manifest,
+                     ManifestOf(*request, static_cast<int32_t>(parts_.devices.size())));
     Clock::TimePoint last = clock_.Now();
     proto::LoadWeightsReply reply;
     const auto progress = [&](int64_t done, int64_t total) {
@@ -98,8 +104,7 @@ grpc::Status ControlService::FindWeights(grpc::ServerContext*,
                                          proto::FindWeightsReply* reply) {
   const auto run = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::shared_ptr<weft::Session> session, Enter(*request));
-    ASSIGN_OR_RETURN(const LoadManifest manifest,
-                     DecodeLoadManifest(request->manifest(), kAnyDevice));
+    ASSIGN_OR_RETURN(const LoadManifest manifest, ManifestOf(*request, kAnyDevice));
     const WeightSources sources = session->weights().Sources(manifest, request->ignore_files());
     for (const WeightEntry& weight : manifest.weights) {
       if (sources.Has(weight)) reply->add_weights(weight.weight);
@@ -115,8 +120,7 @@ grpc::Status ControlService::GiveWeights(grpc::ServerContext* context,
   const auto run = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::shared_ptr<weft::Session> session, Enter(*request));
     ASSIGN_OR_RETURN(const std::shared_ptr<Epoch> epoch, session->epoch());
-    ASSIGN_OR_RETURN(const LoadManifest manifest,
-                     DecodeLoadManifest(request->manifest(), kAnyDevice));
+    ASSIGN_OR_RETURN(const LoadManifest manifest, ManifestOf(*request, kAnyDevice));
     const WeightSources sources = session->weights().Sources(manifest, request->ignore_files());
     ASSIGN_OR_RETURN(
         const int64_t bytes,

@@ -49,6 +49,7 @@ absl::StatusOr<int> WorkerServer::Listen(const WorkerServerOptions& options, con
   int port = 0;
   grpc::EnableDefaultHealthCheckService(true);  // of servers built from now on
   grpc::ServerBuilder builder;
+  RefuseCompressed(builder);
   // Else a second worker would share the port in silence.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Coordinators ask all the time whether a connection still moves: gRPC would hang up on them.

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/worker.grpc.pb.h"
+#include "rpc_backend/protocol/content_digest.h"
 #include "rpc_backend/protocol/hello_codec.h"
 #include "rpc_backend/protocol/version.h"
 #include "tests/support/fake_device.h"
@@ -37,13 +38,16 @@ WorkerOptions OptionsWith(std::vector<std::string> devices) {
 }
 
 // What the worker tells a coordinator that says hello.
-absl::StatusOr<WorkerHello> HelloFrom(const Worker& worker) {
+absl::StatusOr<WorkerHello> HelloFrom(const Worker& worker,
+                                      grpc_compression_algorithm compression = GRPC_COMPRESS_NONE) {
   const std::unique_ptr<proto::Worker::Stub> stub = proto::Worker::NewStub(
       grpc::CreateChannel(worker.address(), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   context.set_deadline(gpr_time_from_seconds(30, GPR_TIMESPAN));
+  context.set_compression_algorithm(compression);
   CoordinatorHello own;
   own.protocol = OwnHello();
+  own.protocol.features.push_back(std::string(200, 'x'));  // worth compressing
   proto::HelloRequest request;
   EncodeHello(own, request);
   proto::HelloReply reply;
@@ -151,6 +155,65 @@ TEST_F(WorkerTest, Drain_RefusesSessionsAndTellsThoseThatAreOpen) {
   EXPECT_EQ(worker->sessions(), 1);
   stream->WritesDone();
   EXPECT_TRUE(worker->AwaitSessions(0, SystemClock().Now() + std::chrono::seconds(30)));
+}
+
+// --- What it refuses of a call ---
+
+// gRPC would decompress a message of any size before it looks at how large it is.
+TEST_F(WorkerTest, CompressedMessage_IsRefused) {
+  WorkerOptions options = OptionsWith({"cpu"});
+  options.self_test = false;
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Worker> worker,
+                       Worker::Start(options, MakeTestDevices, logger_));
+  ASSERT_OK(HelloFrom(*worker).status());
+  for (const grpc_compression_algorithm kind : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    EXPECT_THAT(HelloFrom(*worker, kind), StatusIs(absl::StatusCode::kUnavailable));
+  }
+  EXPECT_OK(HelloFrom(*worker).status());
+}
+
+TEST_F(WorkerTest, ContentThatWasChangedOnItsWay_IsRefused) {
+  WorkerOptions options = OptionsWith({"cpu"});
+  options.self_test = false;
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Worker> worker,
+                       Worker::Start(options, MakeTestDevices, logger_));
+  const std::unique_ptr<proto::Worker::Stub> stub = proto::Worker::NewStub(
+      grpc::CreateChannel(worker->address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext session_context;
+  const auto stream = stub->Session(&session_context);
+  proto::SessionRequest open;
+  open.set_coordinator("c");
+  proto::SessionReply opened;
+  ASSERT_TRUE(stream->Write(open) && stream->Read(&opened));
+  // The digest is of other content than what comes.
+  const auto call = [&](auto request, const auto& method) {
+    grpc::ClientContext context;
+    context.set_deadline(gpr_time_from_seconds(30, GPR_TIMESPAN));
+    request.set_session(opened.session());
+    request.set_sha256(ContentDigest("what was sent"));
+    const grpc::Status status = method(context, request);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS);
+    EXPECT_THAT(status.error_message(), HasSubstr("was changed on its way"));
+  };
+  call(proto::InstallProgramRequest(), [&](auto& context, const auto& request) {
+    proto::InstallProgramReply reply;
+    return stub->InstallProgram(&context, request, &reply);
+  });
+  call(proto::InstantiateRequest(), [&](auto& context, const auto& request) {
+    proto::InstantiateReply reply;
+    return stub->Instantiate(&context, request, &reply);
+  });
+  call(proto::FindWeightsRequest(), [&](auto& context, const auto& request) {
+    proto::FindWeightsReply reply;
+    return stub->FindWeights(&context, request, &reply);
+  });
+  call(proto::LoadWeightsRequest(), [&](auto& context, const auto& request) {
+    proto::LoadWeightsReply reply;
+    const auto replies = stub->LoadWeights(&context, request);
+    EXPECT_FALSE(replies->Read(&reply));
+    return replies->Finish();
+  });
+  stream->WritesDone();
 }
 
 TEST_F(WorkerTest, Start_WithABadPortOrTime_NamesTheFlag) {

@@ -56,6 +56,7 @@ class FakeWorker final : public proto::Worker::Service {
   std::map<std::string, grpc::Status> fail;
   // Calls that do not return before they are cancelled.
   std::map<std::string, bool> hang;
+  bool compress = false;                  // what it answers
   bool silent_session = false;            // reads the session's messages, but answers none
   bool files_visible = false;             // LoadWeights finds everything in files
   std::map<int32_t, int64_t> here;        // bytes of weights that an earlier load left
@@ -174,6 +175,7 @@ grpc::Status FakeWorker::Handle(const std::string& verb, grpc::ServerContext* co
     ++calls_[verb];
     changed_.NotifyAll();
   }
+  if (compress) context->set_compression_algorithm(GRPC_COMPRESS_GZIP);
   if (const auto found = hang.find(verb); found != hang.end() && found->second) {
     AwaitCancel(context);
     return grpc::Status::CANCELLED;

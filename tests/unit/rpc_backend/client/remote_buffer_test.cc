@@ -65,6 +65,16 @@ TEST_F(RemoteBufferTest, SetGet_LargerThanOneMessage_InPieces) {
   EXPECT_EQ(fake_.calls("ReadBuffer"), 3);
 }
 
+// A reply that could unfold to any size, which gRPC would not bound.
+TEST_F(RemoteBufferTest, CompressedReply_IsRefused) {
+  ASSERT_OK_AND_ASSIGN(const auto buffer, Type().Allocate(4096, BufferUsage::kAny));
+  ASSERT_OK(buffer->Fill(0, 0, 4096));
+  std::vector<uint8_t> read(4096);
+  ASSERT_OK(buffer->Get(0, read.data(), 4096));
+  fake_.compress = true;
+  EXPECT_THAT(buffer->Get(0, read.data(), 4096), StatusIs(absl::StatusCode::kInternal));
+}
+
 TEST_F(RemoteBufferTest, Destroy_FreedBeforeNextAllocation) {
   { ASSERT_OK_AND_ASSIGN(const auto buffer, Type().Allocate(10, BufferUsage::kAny)); }
   ASSERT_OK_AND_ASSIGN(const auto next, Type().Allocate(5, BufferUsage::kAny));

@@ -208,6 +208,23 @@ TEST_F(JoinServerTest, CoordinatorWithoutTheToken_IsNotBelieved) {
       StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("without a proof")));
 }
 
+TEST_F(JoinServerTest, CompressedMessage_IsRefused) {
+  const auto server = StartServer();
+  const auto stub = NewStub(server->address());
+  proto::JoinRequest request;
+  EncodeJoin({.claim = SampleClaim()}, {}, request);
+  request.set_name(std::string(200, 'x'));  // worth compressing
+  for (const bool compressed : {true, false}) {
+    grpc::ClientContext context;
+    if (compressed) context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+    proto::JoinReply reply;
+    const grpc::Status status = stub->Join(&context, request, &reply);
+    // Otherwise it is read, and has no proof.
+    EXPECT_EQ(status.error_code(),
+              compressed ? grpc::StatusCode::INTERNAL : grpc::StatusCode::PERMISSION_DENIED);
+  }
+}
+
 TEST_F(JoinServerTest, HostileBytes_AreRefused_AndItServesOn) {
   const auto server = StartServer();
   Random random(TestSeed(7));

@@ -83,10 +83,10 @@ int Run() {
       }
     }
     std::printf(
-        "%.*s: mask median %.1f us, 99 %% %.1f us, largest %.1f us; token of candidates "
+        "%s: mask median %.1f us, 99 %% %.1f us, largest %.1f us; token of candidates "
         "%.2f us; %zu masks\n",
-        static_cast<int>(std::min<size_t>(text.size(), 40)), text.data(), Percentile(masks, 0.5),
-        Percentile(masks, 0.99), Percentile(masks, 1), Percentile(singles, 0.5), masks.size());
+        std::string(text.substr(0, 40)).c_str(), Percentile(masks, 0.5), Percentile(masks, 0.99),
+        Percentile(masks, 1), Percentile(singles, 0.5), masks.size());
   }
   return 0;
 }

@@ -110,7 +110,8 @@ absl::Status JsonValue::CheckKeys(const std::vector<std::string_view>& keys) con
 absl::StatusOr<JsonValue> JsonValue::At(std::string_view key) const {
   const auto found = json_->find(key);
   const std::string path = absl::StrCat(path_, path_.empty() ? "" : ".", AbslView(key));
-  if (found == json_->end()) return absl::InvalidArgumentError(absl::StrCat(path, ": is missing"));
+  if (found == json_->end() || found->is_null())
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is missing"));
   return JsonValue(*found, path);
 }
 

@@ -43,7 +43,7 @@ class JsonValue {
   // The value is an object without other keys than these.
   absl::Status CheckKeys(const std::vector<std::string_view>& keys) const;
   bool Has(std::string_view key) const { return json_->contains(key); }
-  // A member of an object. Error: it is missing.
+  // A member of an object. Error: it is missing, or null, which is as good.
   absl::StatusOr<JsonValue> At(std::string_view key) const;
   // A member of an object, unless it is missing or null.
   std::optional<JsonValue> Find(std::string_view key) const;

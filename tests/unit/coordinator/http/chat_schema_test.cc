@@ -68,6 +68,24 @@ TEST(ChatSchema, LogProbabilitiesAndLimits_AreRead) {
             R"({"enable_thinking":false,"reasoning_effort":"low"})");
 }
 
+TEST(ChatSchema, AnyValueInAnyPlace_IsReadOrRefused) {
+  ReadWithEachValueReplaced(
+      R"({"messages": [{"role": "system", "content": "a", "name": "n"},
+          {"role": "user", "content": [{"type": "text", "text": "b"}]},
+          {"role": "assistant", "content": "c", "reasoning_content": "r", "tool_calls":
+            [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+          {"role": "tool", "tool_call_id": "1", "content": "42"}],
+        "tools": [{"type": "function", "function": {"name": "f", "description": "d",
+          "parameters": {"type": "object", "properties": {"z": {}}}}}],
+        "tool_choice": {"type": "function", "function": {"name": "f"}},
+        "parallel_tool_calls": false, "logprobs": true, "top_logprobs": 5, "max_tokens": 5, "n": 2,
+        "stop": ["x"], "stream": true, "stream_options": {"include_usage": true}, "temperature": 1,
+        "top_p": 0.5, "seed": 1, "logit_bias": {"1": 2}, "response_format": {"type": "json_schema",
+          "json_schema": {"name": "s", "schema": {"type": "object"}}},
+        "chat_template_kwargs": {"enable_thinking": false}, "reasoning_effort": "low"})",
+      Read);
+}
+
 std::string Nested(int depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
 TEST(ChatSchema, WrongBodies_NameTheField) {
@@ -82,6 +100,10 @@ TEST(ChatSchema, WrongBodies_NameTheField) {
           {Message(R"({"content": "x"})"), "messages[0].role", "is missing"},
           {Message(R"({"role": "king", "content": "x"})"), "messages[0].role", "want system"},
           {Message(R"({"role": "user"})"), "messages[0].content", "is missing"},
+          {Message(R"({"role": "user", "content": null})"), "messages[0].content", "is missing"},
+          {Message(R"({"role": "system", "content": null})"), "messages[0].content", "is missing"},
+          {Message(R"({"role": null, "content": "x"})"), "messages[0].role", "is missing"},
+          {R"({"messages": null})", "messages", "is missing"},
           {Message(R"({"role": "user", "content": 5})"), "messages[0].content", "want a text"},
           {Message(R"({"role": "user", "content": [5]})"), "messages[0].content[0]",
            "want an object"},

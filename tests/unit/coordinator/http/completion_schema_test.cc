@@ -29,6 +29,19 @@ TEST(CompletionSchema, PromptsOfEveryForm_AreRead) {
                           PromptInput(std::vector<int32_t>{3}), PromptInput("c")));
 }
 
+TEST(CompletionSchema, AnyValueInAnyPlace_IsReadOrRefused) {
+  ReadWithEachValueReplaced(
+      R"({"prompt": ["a", [1, 2]], "logprobs": 2, "n": 2, "best_of": 2, "suffix": "", "echo": true,
+          "stop": "x", "stream": true, "max_tokens": 1, "logit_bias": {"1": 2}})",
+      Read);
+  ReadWithEachValueReplaced(R"({"input": ["a", "b"], "encoding_format": "float", "dimensions": 4})",
+                            [](const std::string& body) { return ReadEmbeddingRequest(body); });
+  ReadWithEachValueReplaced(R"({"content": "a", "add_special": true, "with_pieces": true})",
+                            [](const std::string& body) { return ReadTokenizeRequest(body); });
+  ReadWithEachValueReplaced(R"({"tokens": [1, 2]})",
+                            [](const std::string& body) { return ReadDetokenizeRequest(body); });
+}
+
 TEST(CompletionSchema, OtherFields_AreRead) {
   ASSERT_OK_AND_ASSIGN(
       const CompletionRequest request,

@@ -65,7 +65,8 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
                  "how long sessions may go on after SIGTERM; a second one ends at once")
       ->capture_default_str();
   app.add_option("--metrics-port", options.metrics_port,
-                 "port of /livez, /readyz and /metrics; 0: any free one; without it there is none");
+                 "port of /livez, /readyz and /metrics; 0: any free one; without it there is none")
+      ->check(CLI::Range(0, 65535));
   app.add_option(
       "--metrics-token-file", options.metrics_token_file,
       "file with the token that /metrics wants (Authorization: Bearer TOKEN); read again "
@@ -103,6 +104,10 @@ int RunWorkerCommandLine(int argc, char** argv, const DeviceFactory& factory,
   AddFlags(app, options);
   app.add_flag("--print-metrics", print_metrics, "list the metrics that a worker can have");
   CheckFlagValues(app);
+  if (const std::string fault = FindValuelessFlag({argv + 1, argv + argc}); !fault.empty()) {
+    Logger("weft-worker", LogLevel::kInfo).Error(fault);
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -11,9 +11,11 @@
 namespace weft {
 namespace {
 
+constexpr char kEmptyValue[] = "the value is empty; is a variable not set?";
+
 // Empty where there is nothing wrong.
 std::string FaultOf(const std::string& value, bool integer) {
-  if (value.empty()) return "the value is empty; is a variable not set?";
+  if (value.empty()) return kEmptyValue;
   if (!integer) return "";
   errno = 0;
   std::strtoll(value.c_str(), nullptr, 10);
@@ -30,12 +32,23 @@ void CheckFlagValues(CLI::App& app, std::initializer_list<const char*> texts) {
   for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
     const bool flag = option->get_items_expected_max() == 0;  // without a value
     if (flag || option->get_positional() || may_be_empty(*option)) continue;
-    const bool integer = option->get_type_name() == "INT";
+    // Sizes are "INT:SIZE [...]".
+    const bool integer = option->get_type_name().rfind("INT", 0) == 0;
     option->check([integer](const std::string& value) { return FaultOf(value, integer); });
   }
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     CheckFlagValues(*command, texts);
   }
+}
+
+std::string FindValuelessFlag(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    if (argument == "--") break;
+    if (argument.rfind("--", 0) == 0 && argument.find('=') == argument.size() - 1) {
+      return argument.substr(0, argument.size() - 1) + ": " + kEmptyValue;
+    }
+  }
+  return "";
 }
 
 int PrintHelp(const CLI::App& app, const CLI::ParseError& error) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <initializer_list>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -15,6 +17,11 @@ namespace weft {
 // bits, of which parsers take the nearest. `texts`: long names of flags that may be empty.
 // Positional arguments are not looked at. Once all flags are there.
 void CheckFlagValues(CLI::App& app, std::initializer_list<const char*> texts = {});
+
+// Empty, or what is wrong with the first argument that is a flag with "=" and nothing behind it, of
+// which the parser would take the next argument as the value, whatever it is. `arguments` without
+// the program's name.
+std::string FindValuelessFlag(const std::vector<std::string>& arguments);
 
 // Prints what --help or --version asks for. Returns the exit code: 1 where it cannot be written.
 int PrintHelp(const CLI::App& app, const CLI::ParseError& error);

@@ -68,8 +68,14 @@ int RunCommandLine(int argc, const char* const* argv, const Clock& clock, Logger
   AddDigestCommand(app, context);
   AddCertsCommand(app, context);
   CheckFlagValues(app, {"prompt", "system"});
+  std::vector<std::string> arguments = NormalizeArguments(argc, argv);
+  if (const std::string fault = FindValuelessFlag({arguments.rbegin(), arguments.rend()});
+      !fault.empty()) {
+    logger.Error(fault);
+    return kExitUsage;
+  }
   try {
-    app.parse(NormalizeArguments(argc, argv));
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return PrintHelp(app, error);
     logger.Error(error.what());

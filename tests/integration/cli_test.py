@@ -99,6 +99,11 @@ class Usage(unittest.TestCase):
             self.check_error(2, flag, "serve", "-m", Q8, "--port", "0", flag, "")
         for value in ("", ","):
             self.check_error(2, "--workers", "doctor", "--workers", value)
+        # The parser alone would take the next argument as the value.
+        self.check_error(2, "--api-key: the value is empty", "serve", "-m", Q8, "--port", "0", "--api-key=", "--no-api-key")
+        self.check_error(2, "--tls: the value is empty", "explain", "-m", Q8, "--tls=", "--json")
+        self.check_error(2, "--prompt: the value is empty", "run", "-m", Q8, "--prompt=", "-n", "1")
+        self.check_error(2, "--workers: the value is empty", "run", "-m", Q8, "-p", "x", "--workers=", "--json")
         self.assertEqual(weft("run", "-m", Q8, "-p", "", "-n", "1").returncode, 0)
 
     def test_help_that_cannot_be_written_is_an_error(self):

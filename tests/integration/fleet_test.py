@@ -420,6 +420,11 @@ class Failure(unittest.TestCase):
                 (["--threads", "-1"], "--threads"),
                 (["--devices", "toaster"], "toaster"),
                 (["--transport", "pigeon"], "pigeon"),
+                (["--memory", "9000000tb"], "--memory"),
+                (["--memory", "99999999999999999999"], "--memory"),
+                (["--memory", "-1"], "--memory"),
+                (["--metrics-port", "-1"], "--metrics-port"),
+                (["--tls=", "-q"], "--tls: the value is empty"),
                 (["--tls", ""], "--tls"),  # most likely a variable that is not set
                 (["--metrics-token-file", ""], "--metrics-token-file"),
                 (["--lease-ms", "99999999999999999999"], "--lease-ms")):

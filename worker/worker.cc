@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/absl_view.h"
 #include "common/base/host_address.h"
+#include "common/base/machine_memory.h"
 #include "common/base/status_macros.h"
 #include "common/base/system_random.h"
 #include "common/host/control_group.h"
@@ -196,7 +197,12 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
   devices.host = options.name;
   devices.kinds = options.devices;
   devices.threads = options.threads > 0 ? options.threads : DefaultThreads();
-  devices.memory_bytes = options.memory_bytes > 0 ? options.memory_bytes : DefaultMemoryBytes();
+  devices.memory_bytes = OfferedMemoryBytes(options.memory_bytes, MachineMemoryBytes());
+  if (devices.memory_bytes < options.memory_bytes) {
+    logger.Warning(
+        StdView(absl::StrCat("--memory: ", options.memory_bytes, " bytes; the machine has ",
+                             devices.memory_bytes, ", which are offered")));
+  }
   devices.instruction_set = options.instruction_set;
   ASSIGN_OR_RETURN(worker->devices_, DiscoverDevices(devices, factory));
   worker->parts_.devices = worker->devices_.devices;

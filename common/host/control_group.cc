@@ -115,4 +115,9 @@ int64_t DefaultMemoryBytes() {
   return DefaultMemoryBytes(MachineMemoryBytes(), ReadControlGroupLimits());
 }
 
+int64_t OfferedMemoryBytes(int64_t asked, int64_t machine_bytes) {
+  if (asked <= 0) return DefaultMemoryBytes();
+  return machine_bytes > 0 ? std::min(asked, machine_bytes) : asked;
+}
+
 }  // namespace weft

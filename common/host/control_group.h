@@ -28,5 +28,8 @@ int32_t DefaultThreads();
 // limit.
 int64_t DefaultMemoryBytes(int64_t machine_bytes, const ControlGroupLimits& limits);
 int64_t DefaultMemoryBytes();
+// What a device gives out where people asked for so much of a machine that has so much: at most
+// that; what DefaultMemoryBytes says where they asked for nothing. 0: unknown.
+int64_t OfferedMemoryBytes(int64_t asked, int64_t machine_bytes);
 
 }  // namespace weft

@@ -63,6 +63,7 @@ std::shared_ptr<WeightCache::Writer> OpenWeights::WriterOf(Entry& entry) {
   auto writer = cache_->Start(entry.info.key);
   // A cache that cannot be written is no reason not to load.
   entry.cached = writer.ok();
+  if (!writer.ok()) cache_->NoteUnwritten(writer.status());
   if (writer.ok()) entry.writer = *std::move(writer);
   return entry.writer;
 }
@@ -138,11 +139,14 @@ absl::Status OpenWeights::TakePiece(int32_t weight, int64_t offset, absl::Span<c
                                             offset + size, " are not those of their digest"));
   }
   RETURN_IF_ERROR(Set(*entry->info.buffer, offset, data));
-  if (const auto writer = WriterOf(*entry);
-      writer != nullptr && !writer->Write(index, data, wanted).ok()) {
-    MutexLock lock(entry->mutex);
-    entry->cached = false;
-    entry->writer.reset();
+  if (const auto writer = WriterOf(*entry); writer != nullptr) {
+    const absl::Status written = writer->Write(index, data, wanted);
+    cache_->NoteUnwritten(written);
+    if (!written.ok()) {
+      MutexLock lock(entry->mutex);
+      entry->cached = false;
+      entry->writer.reset();
+    }
   }
   if (!Mark(*entry, index)) return absl::OkStatus();
   {
@@ -160,7 +164,7 @@ void OpenWeights::Finish(Entry& entry) {
     writer = std::move(entry.writer);
     entry.cached = false;
   }
-  if (writer != nullptr) cache_->Commit(writer).IgnoreError();
+  if (writer != nullptr) cache_->NoteUnwritten(cache_->Commit(writer));
 }
 
 int64_t OpenWeights::Here(int32_t weight) const {

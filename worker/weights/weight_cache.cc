@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/absl_view.h"
 #include "common/base/status_macros.h"
 #include "rpc_backend/protocol/weight_pieces.h"
 #include "worker/weights/cache_files.h"
@@ -54,6 +55,13 @@ absl::StatusOr<std::unique_ptr<WeightCache>> WeightCache::Open(std::string folde
   std::unique_ptr<WeightCache> cache(new WeightCache(std::move(folder), quota_bytes, logger));
   cache->EnforceQuota("");
   return cache;
+}
+
+void WeightCache::NoteUnwritten(const absl::Status& status) {
+  if (status.ok() || absl::IsUnavailable(status) || unwritten_.exchange(true)) return;
+  logger_.Warning(
+      StdView(absl::StrCat("--cache ", folder_, ": cannot be written: ", status.message(),
+                           "; weights that come over the network may not be kept")));
 }
 
 std::string WeightCache::PathOf(const Sha256Digest& name, const char* suffix) const {

@@ -7,6 +7,7 @@
 // least recently used goes first beyond the quota.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -101,6 +102,10 @@ class WeightCache {
   // is missing; those of the file system.
   absl::Status Commit(const std::shared_ptr<Writer>& writer);
 
+  // For those who go on without the cache: says once, as a warning, that it could not be written.
+  // OK and UNAVAILABLE, which is that somebody else writes, say nothing.
+  void NoteUnwritten(const absl::Status& status);
+
   // Bytes of all entries, unfinished ones too.
   int64_t used_bytes() const;
   int64_t quota_bytes() const { return quota_bytes_; }
@@ -117,7 +122,8 @@ class WeightCache {
   const std::string folder_;
   const int64_t quota_bytes_;
   Logger& logger_;
-  Mutex mutex_;  // of the quota
+  std::atomic<bool> unwritten_ = false;  // it was said
+  Mutex mutex_;                          // of the quota
   int64_t next_temporary_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -96,5 +96,12 @@ TEST(ControlGroupDefaultsTest, Memory_LeavesRoomInTheLimit) {
   EXPECT_EQ(memory(0, kGiB), kGiB - 256 * kMiB);  // of a machine that does not tell
 }
 
+TEST(OfferedMemory, NeverMoreThanTheMachineHas) {
+  EXPECT_EQ(OfferedMemoryBytes(1000, 5000), 1000);
+  EXPECT_EQ(OfferedMemoryBytes(6000, 5000), 5000);
+  EXPECT_EQ(OfferedMemoryBytes(6000, 0), 6000);  // the system does not say
+  EXPECT_EQ(OfferedMemoryBytes(0, 5000), DefaultMemoryBytes());
+}
+
 }  // namespace
 }  // namespace weft

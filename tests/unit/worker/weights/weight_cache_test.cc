@@ -18,6 +18,7 @@ namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kQuota = 64 << 20;
@@ -243,6 +244,22 @@ TEST_F(WeightCacheTest, Quota_BeyondIt_TheLeastRecentlyUsedGoes) {
 TEST_F(WeightCacheTest, Start_LargerThanQuota_Refused) {
   EXPECT_THAT(Open(1000)->Start(KeyOf(1, 1001)),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("quota of 1000")));
+}
+
+TEST_F(WeightCacheTest, Unwritten_IsSaidOnce_WithItsReason) {
+  Logger logger("test", LogLevel::kWarning);
+  auto cache = WeightCache::Open(folder_.path() + "/cache", kQuota, logger);
+  ASSERT_THAT(cache, IsOk());
+  const auto said = [&](const absl::Status& status) {
+    testing::internal::CaptureStderr();
+    (*cache)->NoteUnwritten(status);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(absl::OkStatus()), "");
+  EXPECT_EQ(said(absl::UnavailableError("somebody else writes it")), "");
+  EXPECT_THAT(said(absl::ResourceExhaustedError("the disk is full")),
+              AllOf(HasSubstr(folder_.path() + "/cache"), HasSubstr("the disk is full")));
+  EXPECT_EQ(said(absl::ResourceExhaustedError("the disk is full")), "");
 }
 
 TEST_F(WeightCacheTest, Open_WhereNothingCanBeWritten_NamesTheFolder) {

@@ -13,6 +13,18 @@
 namespace weft {
 namespace {
 
+void AddMetricsFlags(CLI::App& app, WorkerOptions& options) {
+  app.add_option("--metrics-port", options.metrics_port,
+                 "port of /livez, /readyz and /metrics; 0: any free one; without it there is none")
+      ->check(CLI::Range(0, 65535));
+  app.add_option(
+      "--metrics-token-file", options.metrics_token_file,
+      "file with the token that /metrics wants (Authorization: Bearer TOKEN); read again "
+      "when it changes");
+  app.add_option("--metrics-host", options.metrics_host, "address of that port")
+      ->capture_default_str();
+}
+
 void AddFlags(CLI::App& app, WorkerOptions& options) {
   app.add_option("--listen", options.listen, "control address: HOST:PORT, [IPV6]:PORT, unix:PATH")
       ->capture_default_str();
@@ -64,15 +76,7 @@ void AddFlags(CLI::App& app, WorkerOptions& options) {
   app.add_option("--drain-seconds", options.drain_seconds,
                  "how long sessions may go on after SIGTERM; a second one ends at once")
       ->capture_default_str();
-  app.add_option("--metrics-port", options.metrics_port,
-                 "port of /livez, /readyz and /metrics; 0: any free one; without it there is none")
-      ->check(CLI::Range(0, 65535));
-  app.add_option(
-      "--metrics-token-file", options.metrics_token_file,
-      "file with the token that /metrics wants (Authorization: Bearer TOKEN); read again "
-      "when it changes");
-  app.add_option("--metrics-host", options.metrics_host, "address of that port")
-      ->capture_default_str();
+  AddMetricsFlags(app, options);
   app.add_option("--parent", options.parent, "end with that process");
   app.add_flag("--remove-folder", options.remove_folder,
                "remove the folder of its Unix socket at the end, where that is empty");

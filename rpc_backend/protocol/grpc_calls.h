@@ -21,7 +21,7 @@ inline grpc::ChannelArguments OwnConnection() {
 }
 
 // For every server of ours, as OwnConnection for every client: nobody of ours compresses, and gRPC
-// bounds the size of a message before it is decompressed, not after.
+// unfolds a message whole before it looks at how large it is.
 inline void RefuseCompressed(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }

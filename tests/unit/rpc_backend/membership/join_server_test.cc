@@ -219,9 +219,9 @@ TEST_F(JoinServerTest, CompressedMessage_IsRefused) {
     if (compressed) context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
     proto::JoinReply reply;
     const grpc::Status status = stub->Join(&context, request, &reply);
-    // Otherwise it is read, and has no proof.
+    // Otherwise it is read, and answers no challenge.
     EXPECT_EQ(status.error_code(),
-              compressed ? grpc::StatusCode::INTERNAL : grpc::StatusCode::PERMISSION_DENIED);
+              compressed ? grpc::StatusCode::INTERNAL : grpc::StatusCode::FAILED_PRECONDITION);
   }
 }
 

@@ -63,9 +63,12 @@ in_root() {
     set -e
     root=$1
     shift
+    # A root that is no mount would have no mount namespaces below it.
+    mount --bind "$root" "$root"
     mount -t proc proc "$root/proc"
     mount -t sysfs -o ro sysfs "$root/sys"
     mount --bind /dev "$root/dev"
+    mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
     mount -t tmpfs tmpfs "$root/dev/shm"
     cache=$1
     shift

@@ -37,11 +37,38 @@ WorkerOptions OptionsWith(std::vector<std::string> devices) {
   return options;
 }
 
+WorkerOptions TrustingOptions() {
+  WorkerOptions options = OptionsWith({"cpu"});
+  options.self_test = false;
+  return options;
+}
+
+std::unique_ptr<proto::Worker::Stub> StubOf(const Worker& worker) {
+  return proto::Worker::NewStub(
+      grpc::CreateChannel(worker.address(), grpc::InsecureChannelCredentials()));
+}
+
+// A session that is spoken by hand.
+struct RawSession {
+  explicit RawSession(const Worker& worker)
+      : stub(StubOf(worker)), stream(stub->Session(&context)) {}
+  bool Open() {
+    proto::SessionRequest request;
+    request.set_coordinator("c");
+    return stream->Write(request) && stream->Read(&reply);
+  }
+
+  grpc::ClientContext context;
+  const std::unique_ptr<proto::Worker::Stub> stub;
+  const std::unique_ptr<grpc::ClientReaderWriter<proto::SessionRequest, proto::SessionReply>>
+      stream;
+  proto::SessionReply reply;  // the last
+};
+
 // What the worker tells a coordinator that says hello.
 absl::StatusOr<WorkerHello> HelloFrom(const Worker& worker,
                                       grpc_compression_algorithm compression = GRPC_COMPRESS_NONE) {
-  const std::unique_ptr<proto::Worker::Stub> stub = proto::Worker::NewStub(
-      grpc::CreateChannel(worker.address(), grpc::InsecureChannelCredentials()));
+  const std::unique_ptr<proto::Worker::Stub> stub = StubOf(worker);
   grpc::ClientContext context;
   context.set_deadline(gpr_time_from_seconds(30, GPR_TIMESPAN));
   context.set_compression_algorithm(compression);
@@ -104,8 +131,7 @@ std::string HealthFrom(const Worker& worker) {
 }
 
 TEST_F(WorkerTest, Drain_IsSeenByHealthProbesAndCoordinators) {
-  WorkerOptions options = OptionsWith({"cpu"});
-  options.self_test = false;
+  WorkerOptions options = TrustingOptions();
   options.metrics_port = 0;
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Worker> worker,
                        Worker::Start(options, MakeTestDevices, logger_));
@@ -124,21 +150,16 @@ TEST_F(WorkerTest, Drain_IsSeenByHealthProbesAndCoordinators) {
 }
 
 TEST_F(WorkerTest, Drain_RefusesSessionsAndTellsThoseThatAreOpen) {
-  WorkerOptions options = OptionsWith({"cpu"});
-  options.self_test = false;
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Worker> worker,
-                       Worker::Start(options, MakeTestDevices, logger_));
-  const std::unique_ptr<proto::Worker::Stub> stub = proto::Worker::NewStub(
-      grpc::CreateChannel(worker->address(), grpc::InsecureChannelCredentials()));
-  grpc::ClientContext context;
-  const auto stream = stub->Session(&context);
-  proto::SessionRequest request;
-  request.set_coordinator("c");
-  proto::SessionReply reply;
-  ASSERT_TRUE(stream->Write(request) && stream->Read(&reply));
+                       Worker::Start(TrustingOptions(), MakeTestDevices, logger_));
+  RawSession session(*worker);
+  const auto& stub = session.stub;
+  const auto& stream = session.stream;
+  proto::SessionReply& reply = session.reply;
+  ASSERT_TRUE(session.Open());
   EXPECT_FALSE(reply.draining());
   worker->Drain();
-  request.Clear();
+  proto::SessionRequest request;
   request.set_ping(1);
   ASSERT_TRUE(stream->Write(request) && stream->Read(&reply));
   EXPECT_EQ(reply.ping(), 1);
@@ -161,10 +182,8 @@ TEST_F(WorkerTest, Drain_RefusesSessionsAndTellsThoseThatAreOpen) {
 
 // gRPC would decompress a message of any size before it looks at how large it is.
 TEST_F(WorkerTest, CompressedMessage_IsRefused) {
-  WorkerOptions options = OptionsWith({"cpu"});
-  options.self_test = false;
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Worker> worker,
-                       Worker::Start(options, MakeTestDevices, logger_));
+                       Worker::Start(TrustingOptions(), MakeTestDevices, logger_));
   ASSERT_OK(HelloFrom(*worker).status());
   for (const grpc_compression_algorithm kind : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
     EXPECT_THAT(HelloFrom(*worker, kind), StatusIs(absl::StatusCode::kUnavailable));
@@ -173,23 +192,16 @@ TEST_F(WorkerTest, CompressedMessage_IsRefused) {
 }
 
 TEST_F(WorkerTest, ContentThatWasChangedOnItsWay_IsRefused) {
-  WorkerOptions options = OptionsWith({"cpu"});
-  options.self_test = false;
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Worker> worker,
-                       Worker::Start(options, MakeTestDevices, logger_));
-  const std::unique_ptr<proto::Worker::Stub> stub = proto::Worker::NewStub(
-      grpc::CreateChannel(worker->address(), grpc::InsecureChannelCredentials()));
-  grpc::ClientContext session_context;
-  const auto stream = stub->Session(&session_context);
-  proto::SessionRequest open;
-  open.set_coordinator("c");
-  proto::SessionReply opened;
-  ASSERT_TRUE(stream->Write(open) && stream->Read(&opened));
+                       Worker::Start(TrustingOptions(), MakeTestDevices, logger_));
+  RawSession session(*worker);
+  const auto& stub = session.stub;
+  ASSERT_TRUE(session.Open());
   // The digest is of other content than what comes.
   const auto call = [&](auto request, const auto& method) {
     grpc::ClientContext context;
     context.set_deadline(gpr_time_from_seconds(30, GPR_TIMESPAN));
-    request.set_session(opened.session());
+    request.set_session(session.reply.session());
     request.set_sha256(ContentDigest("what was sent"));
     const grpc::Status status = method(context, request);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS);
@@ -213,7 +225,7 @@ TEST_F(WorkerTest, ContentThatWasChangedOnItsWay_IsRefused) {
     EXPECT_FALSE(replies->Read(&reply));
     return replies->Finish();
   });
-  stream->WritesDone();
+  session.stream->WritesDone();
 }
 
 TEST_F(WorkerTest, Start_WithABadPortOrTime_NamesTheFlag) {

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Every header compiles alone: it includes what it uses.
 
-usage: header_test.py SOURCE_ROOT CXX_COMPILER
+usage: header_test.py SOURCE_ROOT CXX_COMPILER BUILD
+
+BUILD is a built folder, with the headers that are generated.
 """
 
 import concurrent.futures
@@ -21,7 +23,7 @@ INSTRUCTION_SETS = {
 }
 
 
-def compile_alone(root, compiler, path):
+def compile_alone(root, compiler, build, path):
     """The compiler's complaint about the header, empty if there is none."""
     flags = []
     for name, extra in INSTRUCTION_SETS.items():
@@ -29,17 +31,17 @@ def compile_alone(root, compiler, path):
             if extra is None:
                 return ""
             flags = extra
-    command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", *flags, "-I", root, "-x", "c++", "-"]
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", *flags, "-I", root, "-isystem", build, "-x", "c++", "-"]
     result = subprocess.run(command, input=f'#include "{path}"\n', capture_output=True, text=True, check=False)
     return result.stderr if result.returncode else ""
 
 
-def main(root, compiler):
+def main(root, compiler, build):
     headers = [file.path for file in SourceTree(root).cpp_files()
                if file.path.endswith(".h") and file.path.startswith(FOLDERS)]
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, complaint in zip(headers, pool.map(lambda path: compile_alone(root, compiler, path), headers)):
+        for path, complaint in zip(headers, pool.map(lambda path: compile_alone(root, compiler, build, path), headers)):
             if complaint:
                 failed += 1
                 print(f"{path} does not compile alone:\n{complaint}")
